@@ -1,0 +1,46 @@
+# Every target sets itself up: a fresh machine needs only Python 3.11+ and pip.
+PYTHON ?= python3
+BIN := .venv/bin
+WORKERS ?= 2
+# The benchmark sets, where a checkout has them beside it; tests that need them say so and skip otherwise.
+ifneq ($(wildcard ../shared/data),)
+export TUPLET_DATA ?= $(abspath ../shared/data)
+endif
+
+.PHONY: help setup demo test test-slow check lint types imports format bench clean
+help:            ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
+
+setup: .venv/ready  ## virtual environment with everything, versions pinned
+.venv/ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+demo: setup      ## fit, query and decide on the Palmer penguins
+	@$(BIN)/tuplet demo
+
+test: setup      ## the whole test suite
+	$(BIN)/pytest -n $(WORKERS) -m "not slow"
+
+test-slow: setup ## the tests that take minutes
+	$(BIN)/pytest -n $(WORKERS) -m slow
+
+check: lint types imports test  ## what CI runs
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+types: setup
+	$(BIN)/mypy
+imports: setup
+	$(BIN)/lint-imports --no-cache
+format: setup    ## let ruff write
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: setup     ## the benchmarks, printed as ratios to named rivals
+	@$(BIN)/python benchmarks/run.py
+
+clean:           ## remove what the targets made
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,50 @@
+"""Probabilistic multi-dimensional classification: several categorical variables, predicted together.
+
+A model maps X to a joint distribution. A loss maps a joint distribution to a decision. Nothing else connects
+them.
+
+>>> import tuplet
+>>> X, Y = tuplet.load_penguins(return_X_y=True)
+>>> model = tuplet.ChainClassifier().fit(X[:300], Y[:300])
+>>> prediction = model.predict_joint(X[300:])
+>>> prediction.given(sex="female").mode().shape
+(44, 3)
+"""
+
+from importlib.metadata import version
+
+from tuplet import datasets, joint, losses, metrics
+from tuplet.datasets import load_penguins
+from tuplet.exceptions import TupletError, TupletWarning
+from tuplet.models import (
+    ChainClassifier,
+    DecisionClassifier,
+    IndependentClassifier,
+    JointClassifier,
+    PowersetClassifier,
+    PriorClassifier,
+)
+from tuplet.prediction import JointPrediction
+from tuplet.space import ClassSpace
+from tuplet.typing import UNKNOWN
+
+__version__ = version("tuplet")
+
+__all__ = [
+    "UNKNOWN",
+    "ChainClassifier",
+    "ClassSpace",
+    "DecisionClassifier",
+    "IndependentClassifier",
+    "JointClassifier",
+    "JointPrediction",
+    "PowersetClassifier",
+    "PriorClassifier",
+    "TupletError",
+    "TupletWarning",
+    "datasets",
+    "joint",
+    "load_penguins",
+    "losses",
+    "metrics",
+]

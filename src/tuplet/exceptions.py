@@ -1,0 +1,65 @@
+"""What can go wrong, as one tree.
+
+```
+TupletError
+├── InputError (also a ValueError)            the data or an argument cannot be used
+│   ├── LabelError                            a label that the class space does not know
+│   └── ImpossibleEvidenceError               conditioning on something of probability zero
+├── IntractableError (also a RuntimeError)    the exact answer needs more than the stated size
+└── MissingDependencyError (also an ImportError)
+
+TupletWarning (a UserWarning)
+├── ConvergenceWarning                        an iterative method stopped before it converged
+└── ApproximationWarning                      an answer is an estimate, or its optimality is not proven
+```
+
+A message says what was attempted, what was found (names, not positions) and what to do.
+"""
+
+__all__ = [
+    "ApproximationWarning",
+    "ConvergenceWarning",
+    "ImpossibleEvidenceError",
+    "InputError",
+    "IntractableError",
+    "LabelError",
+    "MissingDependencyError",
+    "TupletError",
+    "TupletWarning",
+]
+
+
+class TupletError(Exception):
+    """Base of every error that Tuplet raises on purpose."""
+
+
+class InputError(TupletError, ValueError):
+    """The data or an argument cannot be used as given."""
+
+
+class LabelError(InputError):
+    """A label that the class space does not know."""
+
+
+class ImpossibleEvidenceError(InputError):
+    """Evidence to which the distribution gives probability zero."""
+
+
+class IntractableError(TupletError, RuntimeError):
+    """The exact answer needs more memory or steps than the stated limit allows."""
+
+
+class MissingDependencyError(TupletError, ImportError):
+    """An optional package is needed for what was asked."""
+
+
+class TupletWarning(UserWarning):
+    """Base of every warning that Tuplet gives."""
+
+
+class ConvergenceWarning(TupletWarning):
+    """An iterative method stopped before it converged."""
+
+
+class ApproximationWarning(TupletWarning):
+    """An answer is an estimate, or is not proven optimal."""

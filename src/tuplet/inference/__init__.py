@@ -1,0 +1,27 @@
+"""Queries about products of factors. Knows nothing of models or losses.
+
+- `Factor`, `Problem`: what is given; `noisy_or` makes factors of a rule.
+- `make_plan`: everything that depends on the structure alone, made once and cached.
+- `Exact`, `BeliefPropagation`: the engines that answer.
+
+Invariant: the batch axis is last in every table, so one instruction stream serves all rows.
+"""
+
+from tuplet.inference.belief import BeliefPropagation
+from tuplet.inference.engine import Engine, Exact
+from tuplet.inference.factor import Factor, Problem, absorb, evidence_factors
+from tuplet.inference.noisy_or import noisy_or
+from tuplet.inference.plan import Plan, make_plan
+
+__all__ = [
+    "BeliefPropagation",
+    "Engine",
+    "Exact",
+    "Factor",
+    "Plan",
+    "Problem",
+    "absorb",
+    "evidence_factors",
+    "make_plan",
+    "noisy_or",
+]

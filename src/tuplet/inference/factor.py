@@ -1,0 +1,130 @@
+"""Factors: log-tables over a few variables, the batch axis last; and the product of several."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from tuplet.exceptions import InputError
+from tuplet.typing import UNKNOWN, Codes, Floats
+
+__all__ = ["Factor", "Problem", "absorb", "evidence_factors"]
+
+
+@dataclass(frozen=True, eq=False)
+class Factor:
+    """A non-negative table over the variables in `scope`, kept as logarithms.
+
+    Parameters
+    ----------
+    scope : tuple of int
+        Distinct variables, in the order of the table's axes.
+    log_table : array, shape (*cards of the scope, 1 or n)
+        Minus infinity is allowed and means impossible. A last axis of 1 means: the same for all rows.
+    """
+
+    scope: tuple[int, ...]
+    log_table: Floats
+
+    def rows(self, rows: slice | npt.NDArray[np.intp]) -> Factor:
+        """Return the factor of some rows; one that all rows share stays as it is."""
+        return self if self.log_table.shape[-1] == 1 else Factor(self.scope, self.log_table[..., rows])
+
+    def at(self, codes: Codes) -> Floats:
+        """Log-values at complete codes (s, n, m), as (s, n)."""
+        index = tuple(codes[..., v] for v in self.scope)
+        rows = np.arange(codes.shape[1]) if self.log_table.shape[-1] != 1 else 0
+        return self.log_table[(*index, rows)]
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A product of factors for n rows: the first `n_visible` variables are asked for, the rest is hidden."""
+
+    cards: tuple[int, ...]
+    factors: tuple[Factor, ...]
+    n: int
+    n_visible: int
+
+    @cached_property
+    def scopes(self) -> tuple[tuple[int, ...], ...]:
+        """Structure of the product, which together with the cards determines every plan."""
+        return tuple(factor.scope for factor in self.factors)
+
+    @property
+    def hidden(self) -> tuple[int, ...]:
+        """Variables that are summed out before anything else."""
+        return tuple(range(self.n_visible, len(self.cards)))
+
+    def rows(self, rows: slice | npt.NDArray[np.intp]) -> Problem:
+        """Return the same product for some rows."""
+        n = len(range(self.n)[rows]) if isinstance(rows, slice) else len(rows)
+        return replace(self, factors=tuple(factor.rows(rows) for factor in self.factors), n=n)
+
+    def plus(self, factors: Iterable[Factor]) -> Problem:
+        """Return the product with further factors."""
+        return replace(self, factors=(*self.factors, *factors))
+
+    def log_weight(self, codes: Codes) -> Floats:
+        """Unnormalised log-weight of complete codes (s, n, all variables), as (s, n)."""
+        total = np.zeros(codes.shape[:2])
+        for factor in self.factors:
+            total += factor.at(codes)
+        return total
+
+    def validate(self) -> None:
+        """Check that scopes, cards and batch sizes agree."""
+        cards, batches = self.cards, {1, self.n}
+        for factor in self.factors:
+            shape, scope = factor.log_table.shape, factor.scope
+            known = all(0 <= v < len(cards) for v in scope)
+            if not known or shape[:-1] != tuple([cards[v] for v in scope]) or shape[-1] not in batches:
+                expected = ", ".join([str(cards[v]) if v < len(cards) else "?" for v in scope])
+                raise InputError(
+                    f"A factor over variables {scope} must have a table of shape ({expected}, 1 or {self.n}),"
+                    f" found {shape}."
+                )
+            if len(set(scope)) < len(scope):
+                raise InputError(f"A factor's scope must not repeat a variable, found {scope}.")
+
+
+def evidence_factors(cards: tuple[int, ...], codes: Codes) -> list[Factor]:
+    """Unary factors that forbid everything but the known values of codes (n, m)."""
+    factors = []
+    for v in np.flatnonzero((codes != UNKNOWN).any(axis=0)):
+        values = np.arange(cards[v])[:, None]
+        allowed = (values == codes[:, v]) | (codes[:, v] == UNKNOWN)
+        factors.append(Factor((int(v),), np.where(allowed, 0.0, -np.inf)))
+    return factors
+
+
+def absorb(problem: Problem, codes: Codes) -> Problem:
+    """Fix variables that are known in all rows: their axes go, so that nothing is left to eliminate.
+
+    Parameters
+    ----------
+    codes : array of int, shape (n, m)
+        A variable must be known in all rows or in none. The fixed variables stay in the numbering as
+        variables with a single value.
+    """
+    known = {int(v) for v in np.flatnonzero(codes[0] != UNKNOWN)} if len(codes) else set()
+    rows = np.arange(problem.n)
+    factors = []
+    for factor in problem.factors:
+        if not known.intersection(factor.scope):
+            factors.append(factor)
+            continue
+        free = tuple(v for v in factor.scope if v not in known)
+        fixed = [v for v in factor.scope if v in known]
+        axes = [factor.scope.index(v) for v in fixed]
+        table = np.moveaxis(factor.log_table, axes, range(len(axes)))
+        batch = rows if table.shape[-1] != 1 else 0
+        # Advanced indices with a slice between them put the batch first: (n, free...).
+        picked = table[(*(codes[:, v] for v in fixed), *(slice(None) for _ in free), batch)]
+        factors.append(Factor(free, np.moveaxis(picked, 0, -1)))
+    cards = tuple(1 if v in known else card for v, card in enumerate(problem.cards))
+    return replace(problem, cards=cards, factors=tuple(factors))

@@ -1,0 +1,313 @@
+"""Chains of conditionals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal, NamedTuple, Self, final
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import entr
+
+from tuplet.exceptions import InputError
+from tuplet.joint.base import ENUMERATION_LIMIT, JointDistribution, Ranking
+from tuplet.joint.chain import Chain
+from tuplet.joint.frontier import Conditional, Frontier
+from tuplet.joint.reduce import count_marginals, pairwise, stack, tally
+from tuplet.joint.search import Search, best_first
+from tuplet.joint.splitting import Beam, Enumerate, MonteCarlo, Multinomial
+from tuplet.joint.subset import Renamed, Subset
+from tuplet.typing import UNKNOWN, Codes, Floats
+
+if TYPE_CHECKING:
+    from tuplet.joint.atoms import Atoms
+
+__all__ = ["Autoregressive"]
+
+_CELLS = 2**23
+"""Codes of outcomes that are prepared for one walk."""
+
+
+class _Summary(NamedTuple):
+    """What one walk over the prefixes tells about every row."""
+
+    marginals: Floats  # (n, sum of cards)
+    entropy: Floats  # (n,)
+    log_evidence: Floats  # (n,)
+    n_effective: Floats  # (n,) points left after weighting by the evidence
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Autoregressive(JointDistribution):
+    """p(y) as a product of p(y_j | earlier variables), in some order of the variables: chains.
+
+    Log-probabilities of complete outcomes, draws without evidence, and the search for the mode are exact
+    whatever the engine. Sums over outcomes (marginals, partial label sets, entropy) are the engine's work.
+
+    Parameters
+    ----------
+    cards : tuple of int
+        Cardinalities of the m variables.
+    order : tuple of int
+        A permutation of the variables; each depends on the ones before it.
+    conditional : Conditional
+        Called as `conditional(variable, rows, codes)`, once per step for all prefixes of all rows.
+    n : int
+        Rows of the batch that `conditional` was made for.
+    evidence : array of int, shape (rows, m), optional
+        Known values, `UNKNOWN` = free: this then is the distribution given them.
+    engine : "auto", Enumerate or MonteCarlo
+        "auto" enumerates where no row has more than 65,536 outcomes and takes `MonteCarlo()` otherwise.
+    search : Search
+        Budget of the search for the most probable outcomes.
+    rows : array of int, optional
+        Positions in the batch of the conditional; all of them unless given.
+
+    Notes
+    -----
+    Under `MonteCarlo` the marginal of a variable averages its conditional over the sampled prefixes, never
+    the draws themselves, and the entropy averages the entropies of the conditionals. Evidence that has no
+    free variable before it in the order costs no accuracy; other evidence is likelihood-weighted, exact if
+    the free variables before its last position have no more than `size` combinations.
+
+    `tolerance` is four standard errors of a probability of one half, 2 / sqrt(size), and with weighted
+    evidence 4 / sqrt(n), where n is the smallest effective number of points of a row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> def conditional(variable, rows, codes):  # the second variable mostly repeats the first
+    ...     if variable == 0:
+    ...         return np.log(np.tile([0.4, 0.6], (len(rows), 1)))
+    ...     return np.log(np.array([[0.9, 0.1], [0.2, 0.8]]))[codes[:, 0]]
+    >>> joint = Autoregressive((2, 2), (0, 1), conditional, n=1)
+    >>> joint.marginals()[1].round(2)
+    array([[0.48, 0.52]])
+    >>> joint.mode().codes
+    array([[1, 1]])
+    >>> joint.condition([-1, 0]).marginals()[0].round(2)
+    array([[0.75, 0.25]])
+    """
+
+    cards: tuple[int, ...]
+    order: tuple[int, ...]
+    conditional: Conditional
+    n: int
+    evidence: Codes = None  # type: ignore[assignment]  # always an array once constructed
+    engine: Literal["auto"] | Enumerate | MonteCarlo = "auto"
+    search: Search = field(default_factory=Search)
+    rows: npt.NDArray[np.intp] = None  # type: ignore[assignment]  # always an array once constructed
+    _chain: Chain = field(init=False)
+
+    def __post_init__(self) -> None:
+        cards, order = tuple(int(card) for card in self.cards), tuple(int(v) for v in self.order)
+        if sorted(order) != list(range(len(cards))):
+            raise InputError(
+                f"Autoregressive: order must name each of the {len(cards)} variables once, found {order}."
+            )
+        if self.engine != "auto" and not isinstance(self.engine, (Enumerate, MonteCarlo)):
+            raise InputError(
+                f"Autoregressive: engine must be 'auto', Enumerate() or MonteCarlo(), found {self.engine!r}."
+            )
+        origin = np.arange(self.n) if self.rows is None else np.asarray(self.rows, dtype=np.intp)
+        object.__setattr__(self, "cards", cards)
+        object.__setattr__(self, "order", order)
+        object.__setattr__(self, "rows", origin)
+        evidence = UNKNOWN if self.evidence is None else self.evidence
+        object.__setattr__(self, "evidence", self._as_codes(evidence))
+        object.__setattr__(
+            self, "_chain", Chain(cards, order, self.conditional, origin, self._choose_engine())
+        )
+
+    def _choose_engine(self) -> Enumerate | MonteCarlo:
+        if self.engine != "auto":
+            return self.engine
+        n_free = np.where(self.evidence == UNKNOWN, np.array(self.cards, dtype=float), 1.0).prod(axis=1)
+        return Enumerate() if n_free.max(initial=1.0) <= ENUMERATION_LIMIT else MonteCarlo()
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def _take(self, rows: npt.NDArray[np.intp]) -> Self:
+        taken = replace(self, rows=self.rows[rows], evidence=self.evidence[rows])
+        if "_log_evidence" in self.__dict__:
+            taken.__dict__["_log_evidence"] = self._log_evidence[rows]
+        return taken
+
+    @property
+    def tolerance(self) -> float:
+        """See `JointDistribution.tolerance`; the notes of the class say how it is stated."""
+        if isinstance(self._chain.engine, Enumerate):
+            return 0.0
+        if self.scores_exactly:
+            return min(1.0, 2 / self._chain.engine.size**0.5)
+        return min(1.0, 4 / float(self._summary.n_effective.min()) ** 0.5)
+
+    @property
+    def scores_exactly(self) -> bool:
+        """Whether log-probabilities of complete outcomes are exact, whatever `tolerance` says of sums."""
+        return bool(self._chain.exact(self.evidence).all())
+
+    # -- sums over outcomes -------------------------------------------------------------------------------
+
+    def _posterior(self) -> Iterator[Frontier]:
+        """Yield weighted prefixes that end at the last known value of their row."""
+        return self._chain.reach(self.evidence, np.arange(len(self)))
+
+    def _outcomes(self, depth: int) -> Iterator[Frontier]:
+        """Yield weighted prefixes of at least `depth` variables, given the evidence."""
+        for reached in self._posterior():
+            yield from self._chain.follow(reached, depth)
+
+    @cached_property
+    def _summary(self) -> _Summary:
+        n, offsets = len(self), self.offsets
+        answer = _Summary(np.zeros((n, offsets[-1])), np.zeros(n), np.zeros(n), np.full(n, np.inf))
+
+        def observe(live: Frontier, log_p: Floats) -> None:
+            # Behind the evidence the conditionals are those of the posterior: average them, not the draws.
+            weights, _ = live.weights()
+            rows, variable = live.query[live.starts], self.order[live.depth]
+            p = np.exp(log_p)
+            mean = np.add.reduceat(weights[:, None] * p, live.starts)
+            answer.marginals[rows, offsets[variable] : offsets[variable + 1]] = mean
+            answer.entropy[rows] += np.add.reduceat(weights * entr(p).sum(axis=1), live.starts)
+
+        for reached in self._posterior():
+            self._summarise(reached, answer)
+            for _ in self._chain.follow(reached, self.n_variables, observe=observe):
+                pass
+        np.clip(answer.marginals, 0.0, 1.0, out=answer.marginals)
+        return answer
+
+    def _summarise(self, reached: Frontier, answer: _Summary) -> None:
+        """Fill in what the prefixes up to the last known value tell."""
+        weights, log_evidence = reached.weights()
+        starts, rows = reached.starts, reached.query[reached.starts]
+        answer.log_evidence[rows] = log_evidence
+        answer.entropy[rows] = log_evidence - np.add.reduceat(weights * reached.log_prob, starts)
+        if reached.count.any():
+            answer.n_effective[rows] = 1 / np.add.reduceat(weights**2 / reached.count, starts)
+        for variable in self.order[: reached.depth]:
+            start, card = self.offsets[variable], self.cards[variable]
+            table = tally(reached, reached.codes[:, variable], card, weights)
+            answer.marginals[rows, start : start + card] = table
+
+    @cached_property
+    def _log_evidence(self) -> Floats:
+        return self._chain.log_prob(self.evidence, np.arange(len(self)))
+
+    def _flat_marginals(self) -> Floats:
+        return self._summary.marginals
+
+    def entropy(self) -> Floats:
+        """See `JointDistribution.entropy`; an estimate under `MonteCarlo`."""
+        return np.maximum(0.0, self._summary.entropy)
+
+    def pairwise(self) -> dict[tuple[int, int], Floats]:
+        """See `JointDistribution.pairwise`."""
+        m = self.n_variables
+        return pairwise(self._outcomes(m), self.cards, range(m), len(self))
+
+    def _count_marginals(self) -> Floats:
+        m = self.n_variables
+        return count_marginals(self._outcomes(m), range(m), len(self))
+
+    def to_atoms(self, limit: int = ENUMERATION_LIMIT) -> Atoms:
+        """See `JointDistribution.to_atoms`; `limit` counts outcomes of positive probability."""
+        return self._enumerated(limit, self.n_variables)
+
+    def _enumerated(self, limit: int, depth: int) -> Atoms:
+        """Return all prefixes of `depth` variables, whatever the engine."""
+        exact = replace(self, engine=Enumerate(limit))
+        return stack(exact._outcomes(depth), self.cards, len(self))
+
+    # -- probabilities of given codes ---------------------------------------------------------------------
+
+    def _log_prob(self, codes: Codes) -> Floats:
+        return self._score(codes, leading=False)
+
+    def _bound(self, codes: Codes) -> Floats:
+        # The known values without a free one before them: never more than m evaluations, never sampled.
+        return self._score(codes, leading=True)
+
+    def _score(self, codes: Codes, leading: bool) -> Floats:
+        s, n, m = codes.shape
+        answer = np.full((s, n), -np.inf)
+        step = max(1, _CELLS // max(1, s * m))
+        for start in range(0, n, step):
+            rows = np.repeat(np.arange(start, min(start + step, n)), s)
+            wanted = codes[:, start : start + step].transpose(1, 0, 2).reshape(-1, m)
+            given = self.evidence[rows]
+            possible = ((wanted == given) | (wanted == UNKNOWN) | (given == UNKNOWN)).all(axis=1)
+            merged = np.where(wanted == UNKNOWN, given, wanted)[possible]
+            if leading:
+                merged = self._chain.leading(merged)
+            scores = np.full(len(rows), -np.inf)
+            scores[possible] = self._chain.log_prob(merged, rows[possible])
+            answer[:, start : start + step] = scores.reshape(-1, s).T
+        return np.minimum(answer - self._log_evidence, 0.0)
+
+    def _condition(self, codes: Codes) -> tuple[Autoregressive, Floats]:
+        log_prob = self._log_prob(codes[None])[0]
+        possible = log_prob > -np.inf
+        known = np.where(possible[:, None] & (codes != UNKNOWN), codes, self.evidence)
+        given = replace(self, evidence=known)
+        given.__dict__["_log_evidence"] = self._log_evidence + np.where(possible, log_prob, 0.0)
+        return given, log_prob
+
+    def _marginal(self, variables: tuple[int, ...]) -> JointDistribution:
+        first = self.order[: len(variables)]
+        others = [v for v in range(self.n_variables) if v not in variables]
+        if set(first) != set(variables) or (self.evidence[:, others] != UNKNOWN).any():
+            return Subset(self, variables)
+        return replace(
+            self,
+            cards=tuple(self.cards[v] for v in variables),
+            order=tuple(variables.index(v) for v in first),
+            conditional=Renamed(self.conditional, variables, self.n_variables),
+            evidence=self.evidence[:, list(variables)],
+        )
+
+    # -- outcomes -----------------------------------------------------------------------------------------
+
+    def _sample(self, size: int, rng: np.random.Generator) -> Codes:
+        draws = np.empty((len(self), size, self.n_variables), dtype=np.intp)
+        for reached in self._posterior() if size else ():
+            for part in self._chain.follow(reached, self.n_variables, Multinomial(size, rng)):
+                rows = part.query[part.starts]
+                chosen = np.repeat(np.arange(len(part)), part.count).reshape(len(rows), size)
+                draws[rows] = part.codes[rng.permuted(chosen, axis=1)]
+        return draws.transpose(1, 0, 2)
+
+    def _top_k(self, k: int) -> Ranking:
+        found = best_first(len(self), self.cards, self.order, self._expand, k, self.search, dive=k)
+        barren = np.flatnonzero(np.isneginf(found.log_prob[:, 0]))
+        if len(barren):
+            self._rescue(found, barren)
+        log_prob = np.minimum(found.log_prob - self._log_evidence[:, None], 0.0)
+        return Ranking(found.codes, log_prob, found.proven)
+
+    def _expand(
+        self, rows: npt.NDArray[np.intp], codes: Codes, variables: npt.NDArray[np.intp], bounds: Floats
+    ) -> Floats:
+        """Bound children by the probability of their prefix; see `Expand`."""
+        values = np.empty((len(rows), self.cards[variables[0]]))
+        for variable in np.unique(variables):
+            at = np.flatnonzero(variables == variable)
+            log_p = self.conditional(int(variable), self.rows[rows[at]], codes[at])
+            known = self.evidence[rows[at], variable][:, None]
+            possible = (known == UNKNOWN) | (known == np.arange(values.shape[1]))
+            values[at] = np.where(possible, bounds[at, None] + log_p, -np.inf)
+        return values
+
+    def _rescue(self, found: Ranking, barren: npt.NDArray[np.intp]) -> None:
+        """Complete prefixes that are known to reach the evidence, where the search ended before any did."""
+        some, k = self._take(barren), found.codes.shape[1]
+        for reached in some._posterior():
+            for part in some._chain.follow(reached, self.n_variables, Beam(k)):
+                found.codes[barren[part.query], part.rank()] = part.codes
+                found.log_prob[barren[part.query], part.rank()] = part.log_prob

@@ -1,0 +1,230 @@
+"""A product of factors over the class variables, with optional hidden variables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Self, final
+
+import numpy as np
+import numpy.typing as npt
+
+from tuplet.exceptions import ImpossibleEvidenceError, InputError, IntractableError
+from tuplet.inference import Engine, Exact, Factor, Problem, absorb, evidence_factors
+from tuplet.joint.base import JointDistribution, Ranking
+from tuplet.joint.search import Search, best_first
+from tuplet.typing import UNKNOWN, Codes, Floats
+
+__all__ = ["FactorGraph"]
+
+_BLOCK = 2**14
+"""Rows that are expanded at once when each of them gets evidence of its own."""
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class FactorGraph(JointDistribution):
+    """p(y | x_i) proportional to a product of factors, hidden variables summed out.
+
+    What independent models, Bayesian networks, conditional trees, generative models given x and
+    probabilistic rules return.
+
+    Parameters
+    ----------
+    cards : tuple of int
+        Cardinalities of the m class variables, numbered 0 to m - 1.
+    factors : sequence of Factor
+        Their scopes may also name hidden variables, numbered from m on.
+    n : int
+        Number of rows.
+    hidden_cards : tuple of int
+        Cardinalities of the hidden variables. The mode is then the marginal MAP: hidden variables are
+        summed out before anything is maximised.
+    engine : Engine
+        `Exact()` or `BeliefPropagation()`.
+    log_normalizer : array (n,) or float, optional
+        Log of the sum of the product over all outcomes, where the maker knows it: 0 for a Bayesian network.
+        Complete outcomes then cost no elimination.
+    search : Search
+        Budget of the search for the mode where hidden variables make its exact tables too large.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> agree = Factor((0, 1), np.log([[4.0, 1.0], [1.0, 2.0]])[..., None])
+    >>> joint = FactorGraph((2, 2), [agree], n=1)
+    >>> joint.marginals()[0]
+    array([[0.625, 0.375]])
+    >>> joint.condition([1, UNKNOWN]).mode().codes
+    array([[1, 1]])
+    """
+
+    cards: tuple[int, ...]
+    factors: Sequence[Factor]
+    n: int
+    hidden_cards: tuple[int, ...] = ()
+    engine: Engine = field(default_factory=Exact)
+    log_normalizer: Floats | float | None = None
+    search: Search = field(default_factory=Search)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "cards", tuple(int(card) for card in self.cards))
+        object.__setattr__(self, "factors", tuple(self.factors))
+        self._problem.validate()
+
+    @classmethod
+    def independent(cls, log_marginals: Sequence[Floats]) -> FactorGraph:
+        """Independent variables with these normalised log-probabilities (n, k_j): a graph without edges."""
+        cards = tuple(table.shape[1] for table in log_marginals)
+        factors = [Factor((j,), np.asarray(table).T) for j, table in enumerate(log_marginals)]
+        return cls(cards, factors, n=len(log_marginals[0]), log_normalizer=0.0)
+
+    @cached_property
+    def _problem(self) -> Problem:
+        return Problem((*self.cards, *self.hidden_cards), tuple(self.factors), self.n, len(self.cards))
+
+    @cached_property
+    def _log_normalizer(self) -> Floats:
+        if self.log_normalizer is not None:
+            return np.broadcast_to(np.asarray(self.log_normalizer, dtype=float), (self.n,))
+        return _possible(self.engine.log_partition(self._problem))
+
+    def _require_possible(self) -> None:
+        """Raise where the factors of a row contradict each other; nothing else may be asked of it."""
+        self._log_normalizer  # noqa: B018 - computing it is the check
+
+    @property
+    def tolerance(self) -> float:
+        """See `JointDistribution.tolerance`."""
+        return self.engine.tolerance
+
+    def __len__(self) -> int:
+        return self.n
+
+    def _take(self, rows: npt.NDArray[np.intp]) -> Self:
+        known = self.log_normalizer
+        if known is not None and np.ndim(known):
+            known = np.asarray(known)[rows]
+        factors = [factor.rows(rows) for factor in self.factors]
+        return replace(self, factors=factors, n=len(rows), log_normalizer=known)
+
+    def _log_prob(self, codes: Codes) -> Floats:
+        if not self.hidden_cards and (codes != UNKNOWN).all():
+            return self._problem.log_weight(codes) - self._log_normalizer
+        return self._over_rows(codes, self.engine.log_partition) - self._log_normalizer
+
+    def _bound(self, codes: Codes) -> Floats:
+        if not isinstance(self.engine, Exact):
+            return np.full(codes.shape[:2], np.inf)  # estimates bound nothing
+        if self.hidden_cards:
+            return self._log_prob(codes)
+        return self._over_rows(codes, self.engine.maximum) - self._log_normalizer
+
+    def _over_rows(self, codes: Codes, query: Callable[[Problem], Floats]) -> Floats:
+        """Answer a query about every row under the evidence in codes (s, n, m), as (s, n)."""
+        flat = codes.reshape(-1, self.n_variables)
+        return self._given(np.arange(len(flat)) % max(1, self.n), flat, query).reshape(codes.shape[:2])
+
+    def _given(self, rows: npt.NDArray[np.intp], codes: Codes, query: Callable[[Problem], Floats]) -> Floats:
+        """Answer a query about some rows (r,), each under evidence of its own in codes (r, m), as (r,)."""
+        answer = np.empty(len(rows))
+        for block in _same_pattern(codes != UNKNOWN):
+            answer[block] = query(absorb(self._problem.rows(rows[block]), codes[block]))
+        return answer
+
+    def _flat_marginals(self) -> Floats:
+        flat, log_partition = self.engine.marginals(self._problem)
+        _possible(log_partition)
+        if self.log_normalizer is None:
+            self.__dict__.setdefault("_log_normalizer", log_partition)  # spare the next query the same pass
+        return flat
+
+    def _top_k(self, k: int) -> Ranking:
+        try:
+            codes, log_weight, proven = self.engine.top_k(self._problem, k)
+        except IntractableError:
+            # Sums may fit where maxima over the same variables do not: hidden ones may then go in any order.
+            if not self.hidden_cards:
+                raise
+            return self._search_top_k(k)
+        log_prob = log_weight - self._log_normalizer[:, None]
+        codes[np.isneginf(log_prob)] = UNKNOWN
+        return Ranking(codes, log_prob, proven)
+
+    def _search_top_k(self, k: int) -> Ranking:
+        """Marginal MAP by branch and bound: a partial outcome's probability bounds its completions'."""
+        flat = self._flat_marginals()
+        certainty = [marginal.max(axis=1).mean() for marginal in np.split(flat, self.offsets[1:-1], axis=1)]
+        order = np.argsort(certainty)[::-1]  # the surest first: the bound then falls late
+
+        def expand(
+            rows: npt.NDArray[np.intp], codes: Codes, variables: npt.NDArray[np.intp], bounds: Floats
+        ) -> Floats:
+            card = self.cards[variables[0]]
+            children = np.repeat(codes[:, None], card, axis=1)
+            children[np.arange(len(codes)), :, variables] = np.arange(card)
+            rows = np.repeat(rows, card)
+            log_weight = self._given(rows, children.reshape(len(rows), -1), self.engine.log_partition)
+            return (log_weight - self._log_normalizer[rows]).reshape(-1, card)
+
+        return best_first(self.n, self.cards, [int(v) for v in order], expand, k, self.search, dive=max(k, 4))
+
+    def _sample(self, size: int, rng: np.random.Generator) -> Codes:
+        self._require_possible()
+        return self.engine.sample(self._problem, size, rng)
+
+    def _condition(self, codes: Codes) -> tuple[JointDistribution, Floats]:
+        if (codes == UNKNOWN).all():
+            return self, np.zeros(self.n)
+        log_evidence = self._log_prob(codes[None])[0]
+        known = np.where(np.isneginf(log_evidence)[:, None], UNKNOWN, codes)
+        factors = (*self.factors, *evidence_factors(self.cards, known))
+        normalizer = self._log_normalizer + np.where(np.isneginf(log_evidence), 0.0, log_evidence)
+        return replace(self, factors=factors, log_normalizer=normalizer), log_evidence
+
+    def _marginal(self, variables: tuple[int, ...]) -> JointDistribution:
+        rest = [v for v in range(len(self._problem.cards)) if v not in variables]
+        place = {old: new for new, old in enumerate([*variables, *rest])}
+        return replace(
+            self,
+            cards=tuple(self.cards[v] for v in variables),
+            factors=[Factor(tuple(place[v] for v in f.scope), f.log_table) for f in self.factors],
+            hidden_cards=tuple(self._problem.cards[v] for v in rest),
+        )
+
+    def entropy(self) -> Floats:
+        """See `JointDistribution.entropy`; with hidden variables by enumeration."""
+        if self.hidden_cards or not isinstance(self.engine, Exact):
+            return super().entropy()
+        self._require_possible()
+        return self.engine.entropy(self._problem)
+
+    def _count_marginals(self) -> Floats:
+        if not isinstance(self.engine, Exact):
+            return super()._count_marginals()
+        self._require_possible()
+        return self.engine.count_marginals(self._problem)
+
+
+def _possible(log_partition: Floats) -> Floats:
+    """Raise where the factors of a row contradict each other, or are not numbers."""
+    if np.isnan(log_partition).any() or np.isposinf(log_partition).any():
+        raise InputError("FactorGraph: a log-table has nan or +inf in it; use finite numbers or -inf.")
+    if np.isneginf(log_partition).any():
+        row = int(np.flatnonzero(np.isneginf(log_partition))[0])
+        raise ImpossibleEvidenceError(
+            f"FactorGraph: the factors of row {row} contradict each other: every outcome has weight zero."
+        )
+    return log_partition
+
+
+def _same_pattern(known: npt.NDArray[np.bool_]) -> Iterator[npt.NDArray[np.intp]]:
+    """Blocks of rows in which the same variables are known: each can drop these from its plan."""
+    if (known == known[:1]).all():
+        groups = [np.arange(len(known))]
+    else:
+        _, pattern = np.unique(known, axis=0, return_inverse=True)
+        order = np.argsort(pattern.ravel(), kind="stable")
+        groups = np.split(order, np.flatnonzero(np.diff(pattern.ravel()[order])) + 1)
+    return (group[start : start + _BLOCK] for group in groups for start in range(0, len(group), _BLOCK))

@@ -1,0 +1,217 @@
+"""Weighted averages of distributions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Self, final
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import entr, logsumexp
+
+from tuplet.exceptions import InputError
+from tuplet.joint.autoregressive import Autoregressive
+from tuplet.joint.base import JointDistribution, Ranking
+from tuplet.joint.search import Search, best_first
+from tuplet.typing import UNKNOWN, Codes, Floats
+
+__all__ = ["Mixture"]
+
+_CANDIDATES = 4
+"""Outcomes that each component proposes for the mode, at least."""
+
+_CELLS = 2**22
+"""Probabilities of outcomes that are held at once."""
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Mixture(JointDistribution):
+    """A sum of distributions of any form with weights that may differ from row to row.
+
+    What mixtures of trees, ensembles of chains and stacked models return.
+
+    Parameters
+    ----------
+    log_weights : array, shape (n, C)
+        Unnormalised; minus infinity where a row does without a component.
+    components : tuple of JointDistribution
+        C distributions of the same n rows and the same variables.
+    search : Search
+        Budget of the search for the most probable outcomes. If there are no more outcomes than `max_nodes`
+        all of them are evaluated; otherwise branch and bound proves the answer or says that it could not.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tuplet.joint.atoms import Atoms
+    >>> low = Atoms((2, 2), np.array([[[0, 0], [0, 1]]]), np.log([[0.5, 0.5]]))
+    >>> high = Atoms((2, 2), np.array([[[0, 1], [1, 1]]]), np.log([[0.5, 0.5]]))
+    >>> joint = Mixture(np.log([[0.5, 0.5]]), (low, high))
+    >>> joint.mode().codes
+    array([[0, 1]])
+    >>> joint.condition([UNKNOWN, 0]).log_weights
+    array([[  0., -inf]])
+    """
+
+    log_weights: Floats
+    components: tuple[JointDistribution, ...]
+    search: Search = field(default_factory=Search)
+    cards: tuple[int, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        components, log_weights = tuple(self.components), np.asarray(self.log_weights, dtype=float)
+        if not components or log_weights.ndim != 2 or log_weights.shape[1] != len(components):
+            raise InputError(
+                f"Mixture: log_weights of shape {log_weights.shape} do not fit {len(components)} components."
+            )
+        for component in components:
+            if component.cards != components[0].cards or len(component) != len(log_weights):
+                raise InputError(
+                    f"Mixture: all components must have {len(log_weights)} rows and the cardinalities"
+                    f" {components[0].cards}, found {len(component)} rows and {component.cards}."
+                )
+        with np.errstate(divide="ignore"):
+            total = logsumexp(log_weights, axis=1, keepdims=True)
+        if not np.isfinite(total).all():
+            raise InputError("Mixture: the weights of a row must be finite and not all zero.")
+        object.__setattr__(self, "components", components)
+        object.__setattr__(self, "log_weights", log_weights - total)
+        object.__setattr__(self, "cards", components[0].cards)
+
+    def __len__(self) -> int:
+        return len(self.log_weights)
+
+    def _take(self, rows: npt.NDArray[np.intp]) -> Self:
+        components = tuple(component._take(rows) for component in self.components)
+        return type(self)(self.log_weights[rows], components, self.search)
+
+    @property
+    def tolerance(self) -> float:
+        """See `JointDistribution.tolerance`: the worst of the components'."""
+        return max(component.tolerance for component in self.components)
+
+    # -- averages -----------------------------------------------------------------------------------------
+
+    def _log_prob(self, codes: Codes) -> Floats:
+        return self._mix([component._log_prob(codes) for component in self.components])
+
+    def _bound(self, codes: Codes) -> Floats:
+        return self._mix([component._bound(codes) for component in self.components])
+
+    def _mix(self, log_values: list[Floats]) -> Floats:
+        """Average values (s, n) of the components, given and returned as logarithms."""
+        terms = np.stack(log_values, axis=-1)
+        # A bound may be infinite; a component without weight must not turn it into nan.
+        present = np.broadcast_to(self.log_weights > -np.inf, terms.shape)
+        terms = np.add(terms, self.log_weights, out=np.full(terms.shape, -np.inf), where=present)
+        with np.errstate(divide="ignore"):
+            return np.asarray(logsumexp(terms, axis=-1))
+
+    def _average(self, query: Callable[[JointDistribution], Floats]) -> Floats:
+        """Average the components' answers (n, ...)."""
+        weights = np.exp(self.log_weights)
+        answers = [query(component) for component in self.components]
+        shape = (-1, *[1] * (answers[0].ndim - 1))
+        return np.sum([weights[:, c].reshape(shape) * answer for c, answer in enumerate(answers)], axis=0)
+
+    def _flat_marginals(self) -> Floats:
+        return np.minimum(self._average(lambda component: component._flat_marginals()), 1.0)
+
+    def _count_marginals(self) -> Floats:
+        return self._average(lambda component: component._count_marginals())
+
+    def pairwise(self) -> dict[tuple[int, int], Floats]:
+        """See `JointDistribution.pairwise`."""
+        weights = np.exp(self.log_weights)[..., None, None]
+        tables = [component.pairwise() for component in self.components]
+        return {
+            pair: np.sum([weights[:, c] * table[pair] for c, table in enumerate(tables)], axis=0)
+            for pair in tables[0]
+        }
+
+    # -- conditioning and draws ---------------------------------------------------------------------------
+
+    def _condition(self, codes: Codes) -> tuple[JointDistribution, Floats]:
+        answers = [component._condition(codes) for component in self.components]
+        log_weights = self.log_weights + np.stack([log_evidence for _, log_evidence in answers], axis=1)
+        with np.errstate(divide="ignore"):
+            log_evidence = np.asarray(logsumexp(log_weights, axis=1))
+        # A row that no component can explain falls back to its weights, as its components do.
+        log_weights = np.where(np.isneginf(log_evidence)[:, None], self.log_weights, log_weights)
+        return Mixture(log_weights, tuple(joint for joint, _ in answers), self.search), log_evidence
+
+    def _marginal(self, variables: tuple[int, ...]) -> JointDistribution:
+        components = tuple(component._marginal(variables) for component in self.components)
+        return Mixture(self.log_weights, components, self.search)
+
+    def _sample(self, size: int, rng: np.random.Generator) -> Codes:
+        cumulative = np.cumsum(np.exp(self.log_weights), axis=1)
+        uniform = rng.random((size, len(self), 1)) * cumulative[:, -1:]
+        choice = (uniform >= cumulative[:, :-1]).sum(axis=2)
+        draws = np.empty((size, len(self), self.n_variables), dtype=np.intp)
+        for c, component in enumerate(self.components):
+            chosen = choice == c
+            rank = np.cumsum(chosen, axis=0) - 1  # the how-manieth draw of this component in its row
+            some = component._sample(int(chosen.sum(axis=0).max(initial=0)), rng)
+            draws[chosen] = some[rank[chosen], np.nonzero(chosen)[1]]
+        return draws
+
+    # -- the most probable outcomes -----------------------------------------------------------------------
+
+    def _top_k(self, k: int) -> Ranking:
+        if self.n_outcomes <= self.search.max_nodes:
+            ranking = self._enumerate_top_k(k)
+        else:
+            start = _propose(self, max(k, _CANDIDATES))
+            log_prob = self._log_prob(start.transpose(1, 0, 2)).T
+            ranking = best_first(
+                len(self), self.cards, self._order(), self._expand, k, self.search, (start, log_prob)
+            )
+        return ranking._replace(proven=ranking.proven & _scores_exactly(self))
+
+    def _enumerate_top_k(self, k: int) -> Ranking:
+        step = max(1, _CELLS // self.n_outcomes)
+        blocks = [np.arange(a, min(a + step, len(self))) for a in range(0, len(self), step)]
+        parts = [self._take(rows).to_atoms(self.n_outcomes)._top_k(k) for rows in blocks]
+        return Ranking(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+
+    def _order(self) -> list[int]:
+        """Return the order of branching."""
+        marginals = np.split(self._flat_marginals(), self.offsets[1:-1], axis=1)
+        return [
+            int(v)
+            for v in np.argsort([-entr(table).sum(axis=1).mean() for table in marginals], kind="stable")
+        ]
+
+    def _expand(
+        self, rows: npt.NDArray[np.intp], codes: Codes, variables: npt.NDArray[np.intp], bounds: Floats
+    ) -> Floats:
+        """Bound children by the mixture of the components' bounds; see `Expand`."""
+        card = self.cards[variables[0]]
+        children = np.repeat(codes[None], card, axis=0)
+        children[:, np.arange(len(rows)), variables] = np.arange(card)[:, None]
+        complete = (children[0] != UNKNOWN).all(axis=1)
+        values = np.empty((card, len(rows)))
+        for chosen, exact in ((complete, True), (~complete, False)):
+            if chosen.any():
+                some = self._take(rows[chosen])
+                values[:, chosen] = (some._log_prob if exact else some._bound)(children[:, chosen])
+        return values.T
+
+
+def _scores_exactly(joint: JointDistribution) -> bool:
+    """Whether the log-probability of a complete outcome, and so the proof of the mode, is exact."""
+    if isinstance(joint, Mixture):
+        return all(_scores_exactly(component) for component in joint.components)
+    return joint.scores_exactly if isinstance(joint, Autoregressive) else joint.tolerance == 0
+
+
+def _propose(joint: JointDistribution, k: int) -> Codes:
+    """Return good outcomes (n, c, m) of a component, at little cost and without proof."""
+    if isinstance(joint, Mixture):
+        return np.concatenate([_propose(component, k) for component in joint.components], axis=1)
+    if isinstance(joint, Autoregressive):
+        joint = replace(joint, search=Search(max_nodes=0))
+    return joint.top_k(k).codes

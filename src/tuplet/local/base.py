@@ -1,0 +1,67 @@
+"""The contract of a local model: p(y_j | x, y_parents)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Self, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from tuplet.joint.base import all_outcomes
+from tuplet.local.inputs import Features, n_rows
+from tuplet.local.smoothed import require_size
+from tuplet.typing import Codes, Floats
+
+__all__ = ["Bound", "LocalModel"]
+
+Bound: TypeAlias = Callable[[npt.NDArray[np.intp], Codes], Floats]
+"""(positions of rows (r,), codes of their parents (r, p)) -> log-probabilities (r, k)."""
+
+
+class LocalModel(ABC):
+    """p(y_j | x, y_parents) for one class variable: codes and features in, log-probabilities out.
+
+    A new local model writes `fit` and `bind`.
+    """
+
+    parent_cards_: tuple[int, ...]
+    child_card_: int
+
+    @abstractmethod
+    def fit(
+        self,
+        X: Features,
+        parents: Codes,
+        child: Codes,
+        *,
+        parent_cards: Sequence[int],
+        child_card: int,
+        sample_weight: Floats | None = None,
+    ) -> Self:
+        """Learn from rows X, codes of the parents (n, p) and of the child (n,).
+
+        Rows whose child is `UNKNOWN` teach nothing; the parents of the others may be `UNKNOWN`.
+        """
+
+    @abstractmethod
+    def bind(self, X: Features) -> Bound:
+        """Return the model with x fixed to the rows of X: what depends on x alone is computed here, once."""
+
+    def log_proba(self, X: Features, parents: Codes) -> Floats:
+        """Log-probabilities (n, k) of the child given the rows of X and codes of the parents (n, p)."""
+        return self.bind(X)(np.arange(n_rows(X)), parents)
+
+    def log_table(self, X: Features) -> Floats:
+        """Log-probabilities for every value of the parents, shape (*parent_cards, k, n): a factor's table."""
+        outcomes = all_outcomes(self.parent_cards_) if self.parent_cards_ else np.zeros((1, 0), dtype=np.intp)
+        n = n_rows(X)
+        require_size(
+            f"A table over {len(outcomes):,} values of the parents", n * len(outcomes), self.child_card_
+        )
+        rows = np.tile(np.arange(n), len(outcomes))
+        flat = self.bind(X)(rows, np.repeat(outcomes, n, axis=0))
+        return np.ascontiguousarray(
+            np.moveaxis(flat.reshape(*self.parent_cards_, n, self.child_card_), -2, -1)
+        )

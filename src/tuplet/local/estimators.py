@@ -1,0 +1,94 @@
+"""What a scikit-learn classifier can do, asked in one place: probabilities, weights, kinds of input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.utils import get_tags
+from sklearn.utils.validation import has_fit_parameter
+
+from tuplet.exceptions import InputError
+from tuplet.typing import Floats
+
+__all__ = ["accepts", "require_probabilities", "weight_arguments"]
+
+
+def require_probabilities(estimator: Any) -> None:
+    """Raise `InputError` unless the estimator is a classifier with `predict_proba`."""
+    if isinstance(estimator, type) or not hasattr(estimator, "fit"):
+        raise InputError(f"estimator must be a scikit-learn classifier, found {estimator!r}.")
+    if not hasattr(estimator, "predict_proba"):
+        raise InputError(
+            f"{name_of(estimator)} has no predict_proba, so it gives no probabilities; wrap it as"
+            f" CalibratedClassifierCV({name_of(estimator)}(...)) or choose another estimator."
+        )
+
+
+def weight_arguments(estimator: Any, sample_weight: Floats | None) -> dict[str, Floats]:
+    """Return the keyword arguments that carry weights (n,) into `estimator.fit`.
+
+    In a pipeline every step that can take weights gets them: scikit-learn alone would give them to none.
+    """
+    if sample_weight is None:
+        return {}
+    keys = list(_weight_keys(estimator))
+    if not keys:
+        raise InputError(
+            f"{name_of(estimator)} cannot take sample_weight; fit without weights or choose an estimator"
+            " whose fit takes them."
+        )
+    return dict.fromkeys(keys, sample_weight)
+
+
+def _weight_keys(estimator: Any) -> Iterator[str]:
+    """Yield the names under which an estimator's fit takes weights; none if its last step takes none."""
+    if isinstance(estimator, Pipeline):
+        if any(_weight_keys(estimator.steps[-1][1])):
+            for name, step in estimator.steps:
+                yield from (f"{name}__{key}" for key in _weight_keys(step))
+    elif has_fit_parameter(estimator, "sample_weight"):
+        yield "sample_weight"
+    elif hasattr(estimator, "estimator"):  # a search over parameters hands its fit arguments down
+        yield from _weight_keys(estimator.estimator)
+
+
+def accepts(estimator: Any, kind: Literal["allow_nan", "sparse"]) -> bool:
+    """Return whether an estimator takes missing values or sparse input, by its tags.
+
+    The tags of a pipeline do not tell; they are put together here from its steps. A missing value passes
+    from step to step until one fills it in; sparse input is a matter of the first step alone.
+    """
+    if isinstance(estimator, Pipeline):
+        steps = [step for _, step in estimator.steps if step not in (None, "passthrough")]
+        if kind == "sparse":
+            return bool(steps) and accepts(steps[0], kind)
+        return _pass_missing(steps)
+    if isinstance(estimator, (ColumnTransformer, FeatureUnion)):
+        return True  # decided per column, by the steps inside
+    inner = getattr(estimator, "estimator", None)
+    if inner is not None and hasattr(inner, "fit"):
+        return accepts(inner, kind)
+    return bool(getattr(get_tags(estimator).input_tags, kind))
+
+
+def _pass_missing(steps: list[Any]) -> bool:
+    for step in steps:
+        if not accepts(step, "allow_nan"):
+            return False
+        if _fills_missing(step):
+            return True
+    return bool(steps)
+
+
+def _fills_missing(step: Any) -> bool:
+    if isinstance(step, (ColumnTransformer, FeatureUnion)):
+        return True
+    return type(step).__module__.startswith("sklearn.impute") and type(step).__name__ != "MissingIndicator"
+
+
+def name_of(estimator: Any) -> str:
+    """Return the class name of an estimator, of its last step if it is a pipeline."""
+    return name_of(estimator.steps[-1][1]) if isinstance(estimator, Pipeline) else type(estimator).__name__

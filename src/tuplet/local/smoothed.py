@@ -1,0 +1,108 @@
+"""p(y | inputs) from any scikit-learn classifier, over all k categories and never zero."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from tuplet.exceptions import InputError, IntractableError
+from tuplet.local.estimators import name_of, require_probabilities, weight_arguments
+from tuplet.local.inputs import Features, n_rows, take_rows
+from tuplet.typing import UNKNOWN, Codes, Floats
+
+__all__ = ["MAX_CELLS", "SmoothedClassifier", "require_size"]
+
+MAX_CELLS = 2**27
+"""Cells of one dense array of inputs, probabilities or table entries (1 GiB of floats)."""
+
+
+@dataclass(frozen=True)
+class SmoothedClassifier:
+    """A fitted classifier whose probabilities cover every category and never reach zero.
+
+    A forest gives a leaf's frequencies, a single class gives 1 to itself, and a category that the training
+    rows lack has no column at all: each of them would make a test row impossible. So one pseudo-row is
+    added to the N that the classifier saw, worth the training marginal (itself smoothed after Laplace):
+
+        p'(y) = (N p(y) + (count(y) + 1) / (N + k)) / (N + 1)
+
+    which fades as N grows and is the marginal where there is nothing to learn from.
+
+    Parameters
+    ----------
+    estimator : classifier or None
+        Fitted to the classes 0 .. len(classes) - 1; None where fewer than two classes were seen.
+    classes : array of int, shape (c,)
+        The code that each column of `estimator.predict_proba` stands for.
+    counts : array, shape (k,)
+        Total training weight of every category.
+    """
+
+    estimator: Any
+    classes: Codes
+    counts: Floats
+
+    @classmethod
+    def fit(
+        cls, estimator: Any, inputs: Features, child: Codes, card: int, sample_weight: Floats | None = None
+    ) -> SmoothedClassifier:
+        """Fit a clone of `estimator` to the rows whose code in `child` (n,) is known and weighs something.
+
+        The classes are renumbered without gaps, because some estimators take nothing else.
+        """
+        used = child != UNKNOWN
+        if sample_weight is not None:
+            used &= sample_weight > 0
+        if not used.all():
+            inputs, child = take_rows(inputs, used), child[used]
+            sample_weight = None if sample_weight is None else sample_weight[used]
+        counts = np.bincount(child, sample_weight, minlength=card).astype(float)
+        classes = np.unique(child)
+        if len(classes) < 2:
+            return cls(None, classes, counts)
+        require_probabilities(estimator)
+        require_size(
+            f"Fitting {name_of(estimator)} to {len(classes):,} classes", n_rows(inputs), len(classes)
+        )
+        fitted = clone(estimator)
+        fitted.fit(inputs, np.searchsorted(classes, child), **weight_arguments(fitted, sample_weight))
+        return cls(fitted, classes[np.asarray(fitted.classes_)], counts)
+
+    @property
+    def card(self) -> int:
+        """Number of categories k."""
+        return len(self.counts)
+
+    def log_proba(self, inputs: Features) -> Floats:
+        """Log-probabilities (n, k)."""
+        require_size(f"The probabilities of {self.card:,} categories", n_rows(inputs), self.card)
+        if self.estimator is None:
+            return np.repeat(self.smooth(np.ones((1, len(self.classes)))), n_rows(inputs), axis=0)
+        proba = np.asarray(self.estimator.predict_proba(inputs), dtype=float)
+        total = proba.sum(axis=1, keepdims=True)
+        if not (np.isfinite(total) & (total > 0)).all():
+            raise InputError(
+                f"{name_of(self.estimator)}.predict_proba gave rows that are no probabilities; choose another"
+                " estimator or look at the scale of the features."
+            )
+        return self.smooth(proba / total)
+
+    def smooth(self, proba: Floats) -> Floats:
+        """Log of smoothed probabilities (r, k), from those of the seen classes (r, c)."""
+        total = self.counts.sum()
+        prior = (self.counts + 1) / (total + self.card)
+        smoothed = np.repeat(prior[None] / (total + 1), len(proba), axis=0)
+        smoothed[:, self.classes] += proba * (total / (total + 1))
+        return np.log(smoothed)
+
+
+def require_size(what: str, n: int, width: int) -> None:
+    """Raise `IntractableError` where a dense (n, width) array would not be reasonable."""
+    if n * width > MAX_CELLS:
+        raise IntractableError(
+            f"{what} needs an array of {n:,} x {width:,} cells (limit {MAX_CELLS:,}); merge rare categories"
+            " or work on fewer rows at a time."
+        )

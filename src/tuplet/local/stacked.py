@@ -1,0 +1,192 @@
+"""A local model in which the parents are further inputs of one classifier."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self, final
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from tuplet.local.base import Bound, LocalModel
+from tuplet.local.columns import admit_columns
+from tuplet.local.inputs import Features, n_rows, put_beside, take_rows
+from tuplet.local.logistic import default_estimator, is_additive, linear_predictor, probabilities
+from tuplet.local.onehot import OneHot
+from tuplet.local.smoothed import SmoothedClassifier, require_size
+from tuplet.typing import UNKNOWN, Codes, Floats
+
+__all__ = ["StackedModel"]
+
+_CHUNK_CELLS = 2**22
+"""Cells of the inputs that are put together at once to evaluate pairs of rows and parents."""
+
+_PROBES = 512
+"""Columns of the parents whose effect is read off at once."""
+
+
+@final
+class StackedModel(LocalModel):
+    """One classifier for all values of the parents, which enter as one-hot columns beside x.
+
+    A binary parent is one 0/1 column. An unknown parent puts its training frequencies into its columns, the
+    neutral value.
+
+    Parameters
+    ----------
+    estimator : classifier, optional
+        Anything with `predict_proba`; `default_estimator()` if None. Cloned, never fitted itself.
+    parent_labels : sequence of sequences of str, optional
+        Column names for the values of each parent, for estimators that see a frame ("species=Adelie").
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[0.0], [1.0], [2.0], [3.0]])
+    >>> parents, child = np.array([[0], [1], [0], [1]]), np.array([0, 1, 0, 1])
+    >>> model = StackedModel().fit(X, parents, child, parent_cards=(2,), child_card=2)
+    >>> model.log_table(X).shape
+    (2, 2, 4)
+    >>> np.exp(model.log_proba(X[:2], parents[:2])).round(2)
+    array([[0.74, 0.26],
+           [0.34, 0.66]])
+    """
+
+    def __init__(self, estimator: Any = None, parent_labels: Sequence[Sequence[str]] | None = None) -> None:
+        self.estimator = estimator
+        self.parent_labels = parent_labels
+
+    def fit(
+        self,
+        X: Features,
+        parents: Codes,
+        child: Codes,
+        *,
+        parent_cards: Sequence[int],
+        child_card: int,
+        sample_weight: Floats | None = None,
+    ) -> Self:
+        """See `LocalModel.fit`."""
+        self.parent_cards_, self.child_card_ = tuple(parent_cards), int(child_card)
+        require_size("Parents as one-hot columns", n_rows(X), sum(self.parent_cards_))
+        weights = np.ones(len(child)) if sample_weight is None else sample_weight
+        self.one_hot_ = OneHot.fit(parents, self.parent_cards_, np.where(child == UNKNOWN, 0.0, weights))
+        estimator = default_estimator(sparse=sparse.issparse(X)) if self.estimator is None else self.estimator
+        self.classifier_ = SmoothedClassifier.fit(
+            admit_columns(estimator, X, self._width),
+            self.inputs(X, parents),
+            child,
+            self.child_card_,
+            sample_weight,
+        )
+        self.effects_ = self.one_hot_.effects(self._slopes(X)) if self._additive else None
+        return self
+
+    def bind(self, X: Features) -> Bound:
+        """See `LocalModel.bind`.
+
+        Where the classifier is linear in the parents only their small effects are added to what x gives;
+        otherwise the classifier is asked once for each distinct pair of a row and values of its parents.
+        """
+        if self._width == 0 or self.classifier_.estimator is None:
+            return _Fixed(self.classifier_.log_proba(self._without_parents(X)))
+        if self.effects_ is not None:
+            base = linear_predictor(self.classifier_.estimator, self._without_parents(X))
+            return _Additive(base, self.effects_, self.classifier_)
+        return _Pairs(self, X)
+
+    # -- parents as columns -------------------------------------------------------------------------------
+
+    def inputs(self, X: Features, parents: Codes) -> Features:
+        """Return what the classifier sees: X with the columns of codes of the parents (n, p) beside it."""
+        return self._beside(X, self.one_hot_.columns(parents))
+
+    def _without_parents(self, X: Features) -> Features:
+        return self._beside(X, np.zeros((n_rows(X), self._width)))
+
+    def _beside(self, X: Features, columns: Floats) -> Features:
+        return put_beside(X, columns, self.one_hot_.names(self.parent_labels))
+
+    @property
+    def _width(self) -> int:
+        return int(self.one_hot_.starts[-1])
+
+    @property
+    def _additive(self) -> bool:
+        estimator = self.classifier_.estimator
+        return estimator is not None and self._width > 0 and is_additive(estimator)
+
+    def _slopes(self, X: Features) -> Floats:
+        """Return what one unit of each of the parents' columns adds to the logits, (w, c).
+
+        Read off the fitted classifier with one row of X and one column at a time, so that whatever scaling
+        stands before it is accounted for.
+        """
+        slopes = []
+        for start in range(0, self._width, _PROBES):
+            probes = np.eye(min(_PROBES, self._width - start) + 1, self._width, start - 1)
+            probes[0] = 0.0
+            row = take_rows(X, np.zeros(len(probes), dtype=np.intp))
+            logits = linear_predictor(self.classifier_.estimator, self._beside(row, probes))
+            slopes.append(logits[1:] - logits[0])
+        return np.vstack(slopes)
+
+
+@dataclass(frozen=True)
+class _Fixed:
+    """Nothing depends on the parents."""
+
+    log_proba: Floats  # (n, k)
+
+    def __call__(self, rows: npt.NDArray[np.intp], parents: Codes) -> Floats:
+        return self.log_proba[rows]
+
+
+@dataclass(frozen=True)
+class _Additive:
+    """The parents' effects are added to the logits that x gives."""
+
+    base: Floats  # (n, c)
+    effects: list[Floats]  # (k_i + 1, c) for each parent
+    classifier: SmoothedClassifier
+
+    def __call__(self, rows: npt.NDArray[np.intp], parents: Codes) -> Floats:
+        logits = self.base[rows]
+        for i, effect in enumerate(self.effects):
+            logits += effect[parents[:, i]]
+        return self.classifier.smooth(probabilities(logits))
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """The classifier is asked for each distinct pair of a row and values of its parents."""
+
+    model: StackedModel
+    X: Features
+
+    def __call__(self, rows: npt.NDArray[np.intp], parents: Codes) -> Floats:
+        model, X = self.model, self.X
+        pairs, inverse = _distinct(np.column_stack([rows, parents]), (n_rows(X), *model.parent_cards_))
+        answer = np.empty((len(pairs), model.child_card_))
+        step = max(1, _CHUNK_CELLS // (X.shape[1] + model._width))
+        for start in range(0, len(pairs), step):
+            part = pairs[start : start + step]
+            inputs = model.inputs(take_rows(X, part[:, 0]), part[:, 1:])
+            answer[start : start + step] = model.classifier_.log_proba(inputs)
+        return answer[inverse]
+
+
+def _distinct(codes: Codes, cards: tuple[int, ...]) -> tuple[Codes, npt.NDArray[np.intp]]:
+    """Return the distinct rows of codes (r, v), and for each row which of them it is."""
+    radix = [card + 1 for card in cards]  # one more for UNKNOWN
+    total = 1
+    for base in radix:
+        total *= base
+    if total < 2**62:
+        key = np.ravel_multi_index(tuple((codes + 1).T), radix)
+        _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
+    else:
+        _, first, inverse = np.unique(codes, axis=0, return_index=True, return_inverse=True)
+    return codes[first], inverse.ravel()

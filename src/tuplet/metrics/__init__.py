@@ -1,0 +1,65 @@
+"""Metrics of decisions and of probabilities, and scorers for model selection.
+
+`f(Y_true, Y_pred)` takes labels in any container; `f(Y_true, prediction)` takes a `JointPrediction`. All work
+for any number of categories and take `sample_weight`. True labels that are missing are left out (or summed
+out, where joint probabilities are concerned); a prediction that is missing is never right.
+
+Measures of sets (F1, Jaccard, precision, recall) look at a row as the set of its active pairs (variable,
+category): a binary variable contributes its second category only, a variable with more categories always the
+one it has. A variable with a single category contributes it if it is 1 or True. So binary label matrices give
+the numbers of scikit-learn, and nothing else changes with more categories.
+
+`space` tells which categories there are; without it, those that occur in the labels. Pass the model's
+(`model.space_`) where a test set may lack some: three categories of which only two occur would be taken for a
+binary variable. The scorers do.
+"""
+
+from tuplet.metrics.calibration import expected_calibration_error, marginal_calibration, mode_calibration
+from tuplet.metrics.decisions import (
+    exact_match,
+    hamming_loss,
+    hamming_score,
+    instance_f1,
+    jaccard,
+    macro_f1,
+    macro_precision,
+    macro_recall,
+    mean_loss,
+    micro_f1,
+)
+from tuplet.metrics.probabilities import (
+    LOG_FLOOR,
+    brier_score,
+    joint_log_loss,
+    marginal_log_loss,
+    n_floored,
+    top_k_accuracy,
+)
+from tuplet.metrics.scorers import SCORERS, DecisionScorer, ProbabilityScorer, get_scorer, loss_scorer
+
+__all__ = [
+    "LOG_FLOOR",
+    "SCORERS",
+    "DecisionScorer",
+    "ProbabilityScorer",
+    "brier_score",
+    "exact_match",
+    "expected_calibration_error",
+    "get_scorer",
+    "hamming_loss",
+    "hamming_score",
+    "instance_f1",
+    "jaccard",
+    "joint_log_loss",
+    "loss_scorer",
+    "macro_f1",
+    "macro_precision",
+    "macro_recall",
+    "marginal_calibration",
+    "marginal_log_loss",
+    "mean_loss",
+    "micro_f1",
+    "mode_calibration",
+    "n_floored",
+    "top_k_accuracy",
+]

@@ -1,0 +1,198 @@
+"""How good decisions are: true labels against predicted labels, as `tuplet.metrics` defines them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tuplet.losses import Hamming, Loss, SubsetZeroOne, get_loss
+from tuplet.metrics.encoding import average, check_weights, encode_both
+from tuplet.metrics.pairs import active_pairs, count_pairs, macro, ratio
+from tuplet.space import ClassSpace
+from tuplet.typing import Floats
+
+__all__ = [
+    "exact_match",
+    "hamming_loss",
+    "hamming_score",
+    "instance_f1",
+    "jaccard",
+    "macro_f1",
+    "macro_precision",
+    "macro_recall",
+    "mean_loss",
+    "micro_f1",
+]
+
+Weights = npt.ArrayLike | None
+
+
+def mean_loss(
+    Y_true: Any,
+    Y_pred: Any,
+    loss: Loss | str,
+    *,
+    sample_weight: Weights = None,
+    space: ClassSpace | None = None,
+) -> float:
+    """Mean of any loss over the rows.
+
+    Parameters
+    ----------
+    Y_true, Y_pred : labels, shape (n, m)
+    loss : Loss or str
+    sample_weight : array, shape (n,), optional
+    space : ClassSpace, optional
+        The categories in code order; see `tuplet.metrics`.
+    """
+    return average(_losses(get_loss(loss), Y_true, Y_pred, space), sample_weight)
+
+
+def _losses(loss: Loss, Y_true: Any, Y_pred: Any, space: ClassSpace | None) -> Floats:
+    true, pred, _ = encode_both(Y_true, Y_pred, space)
+    return loss.value(true, pred)
+
+
+def exact_match(
+    Y_true: Any, Y_pred: Any, *, sample_weight: Weights = None, space: ClassSpace | None = None
+) -> float:
+    """Share of rows that are right as a whole.
+
+    Examples
+    --------
+    >>> exact_match([["a", "x"], ["b", "y"]], [["a", "x"], ["b", "x"]])
+    0.5
+    """
+    return average(1 - _losses(SubsetZeroOne(), Y_true, Y_pred, space), sample_weight)
+
+
+def hamming_loss(
+    Y_true: Any, Y_pred: Any, *, sample_weight: Weights = None, space: ClassSpace | None = None
+) -> float:
+    """Share of labels that are wrong, averaged over the rows."""
+    return average(_losses(Hamming(), Y_true, Y_pred, space), sample_weight)
+
+
+def hamming_score(
+    Y_true: Any, Y_pred: Any, *, sample_weight: Weights = None, space: ClassSpace | None = None
+) -> float:
+    """Share of labels that are right, averaged over the rows: one minus the Hamming loss."""
+    return average(1 - _losses(Hamming(), Y_true, Y_pred, space), sample_weight)
+
+
+def instance_f1(
+    Y_true: Any,
+    Y_pred: Any,
+    *,
+    zero_division: float = 1.0,
+    sample_weight: Weights = None,
+    space: ClassSpace | None = None,
+) -> float:
+    """Mean over the rows of F1 of the active pairs.
+
+    Parameters
+    ----------
+    Y_true, Y_pred : labels, shape (n, m)
+    zero_division : float, default 1
+        F1 of a row without active pairs, true or predicted.
+    sample_weight : array, shape (n,), optional
+    space : ClassSpace, optional
+        See `tuplet.metrics`.
+
+    Examples
+    --------
+    >>> round(instance_f1([[1, 1, 0], [0, 0, 0]], [[0, 1, 0], [0, 0, 0]]), 3)
+    0.833
+    """
+    pairs = active_pairs(*encode_both(Y_true, Y_pred, space))
+    size = pairs.true.sum(axis=1) + pairs.pred.sum(axis=1)
+    values = ratio(2 * pairs.both.sum(axis=1), size, zero_division)
+    return average(np.where(pairs.known.any(axis=1), values, np.nan), sample_weight)
+
+
+def jaccard(
+    Y_true: Any,
+    Y_pred: Any,
+    *,
+    zero_division: float = 1.0,
+    sample_weight: Weights = None,
+    space: ClassSpace | None = None,
+) -> float:
+    """Mean over the rows of the Jaccard index of the active pairs; arguments as in `instance_f1`."""
+    pairs = active_pairs(*encode_both(Y_true, Y_pred, space))
+    common = pairs.both.sum(axis=1)
+    union = pairs.true.sum(axis=1) + pairs.pred.sum(axis=1) - common
+    values = ratio(common, union, zero_division)
+    return average(np.where(pairs.known.any(axis=1), values, np.nan), sample_weight)
+
+
+def micro_f1(
+    Y_true: Any,
+    Y_pred: Any,
+    *,
+    zero_division: float = 0.0,
+    sample_weight: Weights = None,
+    space: ClassSpace | None = None,
+) -> float:
+    """F1 of all active pairs of all rows together; `zero_division` if there are none."""
+    pairs = active_pairs(*encode_both(Y_true, Y_pred, space))
+    weights = check_weights(sample_weight, len(pairs.true))
+    hits, size = weights @ pairs.both, weights @ pairs.true + weights @ pairs.pred
+    return float(ratio(2 * hits.sum(), size.sum(), zero_division))
+
+
+def macro_f1(
+    Y_true: Any,
+    Y_pred: Any,
+    *,
+    zero_division: float = 0.0,
+    sample_weight: Weights = None,
+    space: ClassSpace | None = None,
+) -> float:
+    """Mean over the variables of F1: of a binary variable's positives, or the mean over its categories.
+
+    Parameters
+    ----------
+    Y_true, Y_pred : labels, shape (n, m)
+    zero_division : float, default 0
+        F1 of a binary variable without positives, true or predicted. Of several categories, those that
+        do not occur are left out.
+    sample_weight : array, shape (n,), optional
+    space : ClassSpace, optional
+        See `tuplet.metrics`.
+
+    Examples
+    --------
+    >>> round(macro_f1([["a", 0], ["b", 1], ["c", 1]], [["a", 0], ["b", 1], ["b", 1]]), 3)
+    0.778
+    """
+    counts = count_pairs(*encode_both(Y_true, Y_pred, space), sample_weight)
+    return macro([ratio(2 * c.hits, c.true + c.pred, zero_division) for c in counts])
+
+
+def macro_precision(
+    Y_true: Any,
+    Y_pred: Any,
+    *,
+    zero_division: float = 0.0,
+    sample_weight: Weights = None,
+    space: ClassSpace | None = None,
+) -> float:
+    """Mean over the variables of precision, as `macro_f1`; `zero_division` for what is never predicted."""
+    counts = count_pairs(*encode_both(Y_true, Y_pred, space), sample_weight)
+    return macro([ratio(c.hits, c.pred, zero_division) for c in counts])
+
+
+def macro_recall(
+    Y_true: Any,
+    Y_pred: Any,
+    *,
+    zero_division: float = 0.0,
+    sample_weight: Weights = None,
+    space: ClassSpace | None = None,
+) -> float:
+    """Mean over the variables of recall, as `macro_f1`; `zero_division` for what is never true."""
+    counts = count_pairs(*encode_both(Y_true, Y_pred, space), sample_weight)
+    return macro([ratio(c.hits, c.true, zero_division) for c in counts])

@@ -1,0 +1,149 @@
+"""How good probabilities are: true labels against a `JointPrediction`.
+
+A true label that the prediction has never seen has probability zero. What is missing among the true labels is
+summed out or left out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tuplet.exceptions import InputError
+from tuplet.losses.subset import warn_unproven
+from tuplet.metrics.encoding import Reduce, Truth, average, encode_truth
+from tuplet.prediction import JointPrediction
+from tuplet.typing import UNKNOWN, Floats
+
+__all__ = ["LOG_FLOOR", "brier_score", "joint_log_loss", "marginal_log_loss", "n_floored", "top_k_accuracy"]
+
+LOG_FLOOR = float(np.log(1e-4))
+"""Least log-probability that one label is charged with."""
+
+Weights = npt.ArrayLike | None
+
+
+def joint_log_loss(
+    Y_true: Any,
+    prediction: JointPrediction,
+    *,
+    reduce: Reduce = "mean",
+    floor: float = LOG_FLOOR,
+    sample_weight: Weights = None,
+) -> float:
+    """Minus the log-probability of all labels of a row together, in nats.
+
+    Parameters
+    ----------
+    Y_true : labels, shape (n, m)
+        Of a row with missing labels the probability of the others counts.
+    prediction : JointPrediction
+    reduce : {"mean", "median"}
+        What becomes of the n rows.
+    floor : float, default log(1e-4)
+        Least log-probability per known label: a row of m labels is charged m * floor at worst. Pass
+        -inf for the plain log-loss, which one impossible row makes infinite. `n_floored` counts these rows.
+    sample_weight : array, shape (n,), optional
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tuplet.joint import Atoms
+    >>> from tuplet.space import ClassSpace
+    >>> joint = Atoms((2, 2), np.array([[[0, 0], [1, 1]]]), np.log([[0.8, 0.2]] * 2))
+    >>> Y = np.array([[0, 0], [0, 1]])
+    >>> prediction = JointPrediction(joint, ClassSpace.from_labels(np.array([[0, 0], [1, 1]])))
+    >>> round(joint_log_loss(Y, prediction), 3), n_floored(Y, prediction)
+    (9.322, 1)
+    """
+    truth = encode_truth(Y_true, prediction)
+    log_prob, least = _joint_log_prob(truth, prediction), _least(truth, floor)
+    return average(-np.maximum(log_prob, least), sample_weight, reduce)
+
+
+def n_floored(Y_true: Any, prediction: JointPrediction, *, floor: float = LOG_FLOOR) -> int:
+    """Count the rows whose joint log-probability is at or below the floor of `joint_log_loss`.
+
+    With `floor=-inf` these are the rows that the prediction holds impossible.
+    """
+    truth = encode_truth(Y_true, prediction)
+    return int((_joint_log_prob(truth, prediction) <= _least(truth, floor)).sum())
+
+
+def marginal_log_loss(
+    Y_true: Any,
+    prediction: JointPrediction,
+    *,
+    reduce: Reduce = "mean",
+    floor: float = LOG_FLOOR,
+    sample_weight: Weights = None,
+) -> float:
+    """Minus the log-probability of each label by itself, averaged over the known labels of a row.
+
+    Times m, this is the joint log-loss of a distribution with the same marginals and no dependence.
+    Arguments as in `joint_log_loss`; here `floor` holds for every label.
+    """
+    truth = encode_truth(Y_true, prediction)
+    with np.errstate(divide="ignore"):
+        log_prob = np.maximum(np.log(_label_probabilities(truth, prediction)), floor)
+    return average(-_mean_of_known(log_prob, truth), sample_weight, reduce)
+
+
+def brier_score(Y_true: Any, prediction: JointPrediction, *, sample_weight: Weights = None) -> float:
+    """Half the squared distance between marginal probabilities and truth, averaged over labels and rows.
+
+    Between 0 and 1; of a binary variable it is the square of the probability that went astray.
+    """
+    truth = encode_truth(Y_true, prediction)
+    squares = np.column_stack([(p**2).sum(axis=1) for p in prediction.distribution.marginals()])
+    # |p - e_y|^2 = |p|^2 - 2 p_y + 1
+    scores = (squares - 2 * _label_probabilities(truth, prediction) + 1) / 2
+    return average(_mean_of_known(scores, truth), sample_weight)
+
+
+def top_k_accuracy(
+    Y_true: Any, prediction: JointPrediction, k: int, *, sample_weight: Weights = None
+) -> float:
+    """Share of rows whose labels are among the k most probable combinations.
+
+    Where labels are missing, the others must agree with one of these combinations.
+    """
+    truth = encode_truth(Y_true, prediction)
+    best = prediction.distribution.top_k(k)
+    warn_unproven("top_k_accuracy", best.proven)
+    agree = (best.codes == truth.codes[:, None]) & ~truth.unseen[:, None] | ~truth.known[:, None]
+    found = agree.all(axis=2).any(axis=1).astype(float)
+    return average(np.where(truth.known.any(axis=1), found, np.nan), sample_weight)
+
+
+# -- what they share ---------------------------------------------------------------------------------------
+
+
+def _joint_log_prob(truth: Truth, prediction: JointPrediction) -> Floats:
+    """Return the log-probability (n,) of the known labels, nan where nothing is known."""
+    log_prob = prediction.distribution.log_prob(truth.codes)
+    log_prob = np.where(truth.unseen.any(axis=1), -np.inf, log_prob)
+    return np.where(truth.known.any(axis=1), log_prob, np.nan)
+
+
+def _least(truth: Truth, floor: float) -> Floats:
+    if not floor < 0:
+        raise InputError(f"floor must be a negative log-probability, found {floor}.")
+    return np.maximum(1, truth.known.sum(axis=1)) * floor
+
+
+def _label_probabilities(truth: Truth, prediction: JointPrediction) -> Floats:
+    """Return the marginal probability (n, m) of each true label; 0 where unseen, 1 where missing."""
+    rows = np.arange(len(prediction))
+    marginals = prediction.distribution.marginals()
+    chosen = np.column_stack([p[rows, truth.codes[:, j]] for j, p in enumerate(marginals)])
+    return np.where(truth.unseen, 0.0, np.where(truth.codes == UNKNOWN, 1.0, chosen))
+
+
+def _mean_of_known(values: Floats, truth: Truth) -> Floats:
+    """Return the mean (n,) of values (n, m) where the truth is known, nan where it never is."""
+    n_known = truth.known.sum(axis=1)
+    total = np.where(truth.known, values, 0.0).sum(axis=1)
+    return np.divide(total, n_known, out=np.full(len(values), np.nan), where=n_known > 0)

@@ -1,0 +1,166 @@
+"""The contract of a model: X and labels in, a joint distribution out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, Self, final
+
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from tuplet.containers import open_table
+from tuplet.exceptions import InputError
+from tuplet.joint.base import JointDistribution
+from tuplet.local.estimators import accepts, require_probabilities
+from tuplet.local.inputs import Features, n_rows, take_rows
+from tuplet.local.parallel import one_blas_thread
+from tuplet.losses import Loss
+from tuplet.metrics import exact_match
+from tuplet.models.validation import row_index, validate_features, validate_weights
+from tuplet.prediction import JointPrediction
+from tuplet.space import ClassSpace
+from tuplet.typing import Codes, Floats
+
+__all__ = ["JointClassifier"]
+
+
+class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
+    """A model of several class variables together: a scikit-learn classifier that also tells `predict_joint`.
+
+    A new model writes `__init__` (which only stores), `_fit` and `_predict_joint`; validation, labels,
+    decisions and scikit-learn's conventions come from here. `_fit` never sees labels, only codes.
+
+    Attributes
+    ----------
+    space_ : ClassSpace
+        Names and labels of the class variables.
+    classes_ : list of arrays, or an array if y was 1-D
+        Labels of each variable.
+    n_features_in_ : int
+    feature_names_in_ : array of str
+        Only if X was a frame.
+    mixed_features_ : bool
+        Whether X was a frame with columns that are no numbers; `_fit` then gets it as a pandas frame.
+
+    Notes
+    -----
+    In scikit-learn's `cross_validate` and `GridSearchCV` pass a splitter, `cv=KFold(5)`, if labels are
+    missing or of several types: given a number, scikit-learn tries to sort the labels of all variables.
+    """
+
+    # -- what a model writes ------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
+        """Learn from features and codes (n, m), `UNKNOWN` where a label is missing; weights are positive."""
+
+    @abstractmethod
+    def _predict_joint(self, X: Features) -> JointDistribution:
+        """Return the joint distribution of the rows of X."""
+
+    def _estimators(self, names: tuple[str, ...] | None = None) -> list[Any]:
+        """Return the classifiers that get to see X, None for the default; `names` are the class variables."""
+        return [getattr(self, "estimator", None)]
+
+    # -- fitting ------------------------------------------------------------------------------------------
+
+    @final
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn the joint distribution of the class variables given the features.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame, shape (n, d)
+            Frames of pandas or polars. Columns that are no numbers need an `estimator` that can treat them.
+        y : array, frame, sparse 0/1 matrix or lists, shape (n, m) or (n,)
+            Labels of any type; missing ones are allowed (None, NaN, null).
+        sample_weight : array, shape (n,), optional
+
+        Returns
+        -------
+        self
+        """
+        if y is None:
+            raise InputError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
+        estimators = self._estimators(open_table(y).names())
+        for estimator in estimators:
+            if estimator is not None:
+                require_probabilities(estimator)
+        X = self._validate(X, estimators, reset=True)
+        space = ClassSpace.from_labels(y)
+        codes = space.encode(y)
+        if n_rows(X) != len(codes):
+            raise InputError(f"X has {n_rows(X)} rows, but y has {len(codes)}; they must be the same rows.")
+        weights = validate_weights(sample_weight, len(codes))
+        if weights is not None and not weights.all():
+            used = weights > 0
+            X, codes, weights = take_rows(X, used), codes[used], weights[used]
+        self.space_ = space
+        self.classes_ = space.categories[0] if space.single else list(space.categories)
+        self._fit(X, codes, weights)
+        return self
+
+    def _validate(self, X: Any, estimators: list[Any], *, reset: bool = False) -> Features:
+        """Return X in the form that these estimators take; its columns are learned (`reset`) or checked."""
+        return validate_features(
+            self,
+            X,
+            reset=reset,
+            allow_nan=all(e is None or accepts(e, "allow_nan") for e in estimators),
+            sparse=all(e is None or accepts(e, "sparse") for e in estimators),
+            mixed=all(e is not None for e in estimators),
+        )
+
+    # -- predicting ---------------------------------------------------------------------------------------
+
+    @final
+    def predict_joint(self, X: Any) -> JointPrediction:
+        """Joint distribution of the class variables of every row.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame, shape (n, d)
+            With the columns of `fit`.
+        """
+        check_is_fitted(self)
+        features = self._validate(X, self._estimators(self.space_.names))
+        with one_blas_thread():
+            joint = self._predict_joint(features)
+        return JointPrediction(joint, self.space_, row_index(X))
+
+    def predict(self, X: Any, *, loss: str | Loss = "hamming") -> Any:
+        """Labels with the least expected loss, in the container and of the types of the training labels.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame, shape (n, d)
+        loss : str or Loss
+            "hamming" gives each variable its most probable label, "subset" the most probable combination,
+            "f1" and others their own best answer.
+        """
+        return self.predict_joint(X).decide(loss)
+
+    def predict_proba(self, X: Any) -> Any:
+        """Probabilities of the labels of each variable: a list of arrays (n, k_j), or one if y was 1-D."""
+        marginals = self.predict_joint(X).distribution.marginals()
+        return marginals[0] if self.space_.single else marginals
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of rows in which every label is right, as scikit-learn scores several outputs.
+
+        A label that is missing in `y` is not asked for; one that was not there in training is never right.
+        """
+        answer = self.predict(X)
+        return exact_match(y, answer, sample_weight=sample_weight, space=self.space_)
+
+    # -- conventions --------------------------------------------------------------------------------------
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        estimators = [e for e in self._estimators() if hasattr(e, "fit")]
+        tags.input_tags.sparse = all(accepts(e, "sparse") for e in estimators)
+        tags.input_tags.allow_nan = all(accepts(e, "allow_nan") for e in estimators)
+        tags.target_tags.multi_output = True
+        tags.classifier_tags.multi_label = True
+        return tags

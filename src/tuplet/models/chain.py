@@ -1,0 +1,200 @@
+"""Chains of classifiers: each class variable given x and those before it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import factorial
+from typing import Any, Literal, final
+
+import numpy as np
+import numpy.typing as npt
+
+from tuplet.exceptions import InputError
+from tuplet.joint import Atoms, JointDistribution
+from tuplet.joint.autoregressive import Autoregressive
+from tuplet.joint.mixture import Mixture
+from tuplet.local.base import Bound
+from tuplet.local.inputs import Features, n_rows
+from tuplet.models.base import JointClassifier
+from tuplet.models.links import Link, estimators_by_variable, fit_links
+from tuplet.typing import UNKNOWN, Codes, Floats, Seed
+
+__all__ = ["ChainClassifier"]
+
+
+@final
+class ChainClassifier(JointClassifier):
+    """Chains of classifiers: p(y | x) = prod_j p(y_j | x, the variables before j), one or several of them.
+
+    | | `inference="exact"` | `inference="greedy"` |
+    |---|---|---|
+    | `n_chains=1` | probabilistic classifier chain, PCC | classifier chain, CC |
+    | `n_chains>1` | mixture of the chains, EPCC | vote of the chains, ECC |
+
+    Parameters
+    ----------
+    estimator : classifier, or mapping of names to classifiers, optional
+        Any scikit-learn classifier with `predict_proba`; standardised logistic regression if None. The
+        variables before enter as one-hot columns. In a mapping, variables that are not named get the default.
+    order : None, "random", or sequence of names or positions
+        Order of the variables in the chain. None is the order of the columns of y for one chain, and random
+        for several, which never share an order.
+    n_chains : int
+        Number of chains; at most as many as there are orders.
+    inference : {"exact", "greedy"}
+        "exact" answers queries about the joint distribution. "greedy" fixes one label after the other along
+        the chain. All probability is then on that one combination, or on those that the chains vote for:
+        decisions are what the papers describe, but a likelihood means nothing.
+    engine : "auto" or an engine of `Autoregressive`
+        How an exact chain finds marginals.
+    random_state : int, Generator or None
+        For random orders.
+    n_jobs : int, optional
+        Fits that run side by side, by joblib.
+
+    Attributes
+    ----------
+    orders_ : array of int, shape (n_chains, m)
+        Positions of the variables in each chain.
+    models_ : list of StackedModel
+        Chains share the model of a variable where the variables before it are the same.
+    links_ : array of int, shape (n_chains, m)
+        Which model each variable has in each chain.
+
+    References
+    ----------
+    J. Read, B. Pfahringer, G. Holmes, E. Frank, Classifier chains for multi-label classification, Machine
+    Learning 85, 2011. K. Dembczynski, W. Cheng, E. Hüllermeier, Bayes optimal multilabel classification via
+    probabilistic classifier chains, ICML 2010.
+
+    Examples
+    --------
+    >>> X = [[0.0], [0.1], [1.0], [1.1], [1.2]]
+    >>> y = [["dry", "hat"], ["dry", "hat"], ["wet", "umbrella"], ["wet", "hat"], ["wet", "umbrella"]]
+    >>> model = ChainClassifier().fit(X, y)
+    >>> model.predict([[0.0], [1.1]], loss="subset")
+    array([['dry', 'hat'],
+           ['wet', 'umbrella']], dtype='<U8')
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        order: Literal["random"] | Sequence[int | str] | None = None,
+        n_chains: int = 1,
+        inference: Literal["exact", "greedy"] = "exact",
+        engine: Any = "auto",
+        random_state: Seed = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.order = order
+        self.n_chains = n_chains
+        self.inference = inference
+        self.engine = engine
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def _estimators(self, names: tuple[str, ...] | None = None) -> list[Any]:
+        return estimators_by_variable(self.estimator, names)
+
+    def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
+        if self.inference not in ("exact", "greedy"):
+            raise InputError(
+                f"ChainClassifier: inference must be 'exact' or 'greedy', found {self.inference!r}."
+            )
+        self.orders_ = self._choose_orders()
+        chains = [_links(order) for order in self.orders_]
+        distinct = list(dict.fromkeys(link for chain in chains for link in chain))
+        place = {link: i for i, link in enumerate(distinct)}
+        self.links_ = np.array([[place[link] for link in chain] for chain in chains])
+        self.models_ = fit_links(self, distinct, X, codes, sample_weight)
+
+    # -- orders -------------------------------------------------------------------------------------------
+
+    def _choose_orders(self) -> Codes:
+        m = self.space_.n_variables
+        if not isinstance(self.n_chains, (int, np.integer)) or self.n_chains < 1:
+            raise InputError(
+                f"ChainClassifier: n_chains must be a positive integer, found {self.n_chains!r}."
+            )
+        if self.order is None and self.n_chains == 1:
+            return np.arange(m)[None]
+        if self.order is None or (isinstance(self.order, str) and self.order == "random"):
+            return _random_orders(m, self.n_chains, np.random.default_rng(self.random_state))
+        if self.n_chains > 1:
+            raise InputError(
+                f"ChainClassifier: a given order makes one chain, but n_chains={self.n_chains}; use"
+                " order='random'."
+            )
+        return self._given_order()[None]
+
+    def _given_order(self) -> Codes:
+        names = self.space_.names
+        given = [self.order] if isinstance(self.order, str) else list(self.order or ())
+        order = [self.space_.position(item) if isinstance(item, str) else item for item in given]
+        if sorted(order) != list(range(len(names))):
+            raise InputError(
+                f"ChainClassifier: order must name each of {', '.join(map(repr, names))} once, or their"
+                f" positions from 0; found {given!r}."
+            )
+        return np.array(order, dtype=np.intp)
+
+    # -- prediction ---------------------------------------------------------------------------------------
+
+    def _predict_joint(self, X: Features) -> JointDistribution:
+        bound = [model.bind(X) for model in self.models_]
+        chains = [
+            Chain(tuple(order.tolist()), tuple(bound[i] for i in links))
+            for order, links in zip(self.orders_, self.links_, strict=True)
+        ]
+        n, cards = n_rows(X), self.space_.cards
+        if self.inference == "greedy":
+            return Atoms.from_draws(cards, np.stack([chain.greedy(n) for chain in chains]))
+        joints = tuple(Autoregressive(cards, chain.order, chain, n, engine=self.engine) for chain in chains)
+        if len(joints) == 1:
+            return joints[0]
+        return Mixture(np.full((n, len(joints)), -np.log(len(joints))), joints)
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A chain whose x is fixed to some rows: the conditional that `Autoregressive` asks.
+
+    Parameters
+    ----------
+    order : tuple of int
+        The variables from first to last.
+    bound : tuple of Bound
+        p(variable | x, those before it, in ascending order), in the order of the chain.
+    """
+
+    order: tuple[int, ...]
+    bound: tuple[Bound, ...]
+
+    def __call__(self, variable: int, rows: npt.NDArray[np.intp], codes: Codes) -> Floats:
+        """Return the log-probabilities (r, k) of a variable, for rows (r,) and codes (r, m) of the others."""
+        place = self.order.index(variable)
+        return self.bound[place](rows, codes[:, sorted(self.order[:place])])
+
+    def greedy(self, n: int) -> Codes:
+        """Return the codes (n, m) that fixing one variable after the other gives."""
+        codes = np.full((n, len(self.order)), UNKNOWN, dtype=np.intp)
+        for variable in self.order:
+            codes[:, variable] = self(variable, np.arange(n), codes).argmax(axis=1)
+        return codes
+
+
+def _links(order: Codes) -> list[Link]:
+    return [Link(int(v), tuple(sorted(order[:place].tolist()))) for place, v in enumerate(order)]
+
+
+def _random_orders(m: int, n_chains: int, rng: np.random.Generator) -> Codes:
+    """Return distinct permutations of m variables, as many as asked for or as there are."""
+    wanted = min(n_chains, factorial(m)) if m < 13 else n_chains
+    orders: dict[tuple[int, ...], None] = {}
+    while len(orders) < wanted:
+        orders[tuple(rng.permutation(m).tolist())] = None
+    return np.array(list(orders), dtype=np.intp)

@@ -1,0 +1,86 @@
+"""A model and a loss as one estimator."""
+
+from __future__ import annotations
+
+from typing import Any, Self, final
+
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.utils import Tags, get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from tuplet.exceptions import InputError
+from tuplet.losses import Loss, get_loss
+from tuplet.metrics import exact_match
+from tuplet.prediction import JointPrediction
+
+__all__ = ["DecisionClassifier"]
+
+
+@final
+class DecisionClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+    """A model whose `predict` decides under a loss of your choice, for pipelines and searches.
+
+    Parameters
+    ----------
+    estimator : JointClassifier
+        Cloned, then fitted.
+    loss : str or Loss
+        "hamming", "subset", "f1", ... or a `Loss`; what `predict` minimises the expectation of.
+
+    Attributes
+    ----------
+    estimator_ : JointClassifier
+        The fitted model; its `space_`, `classes_`, `n_features_in_` and `feature_names_in_` are also here.
+
+    Examples
+    --------
+    >>> from tuplet.models import ChainClassifier
+    >>> X, y = [[0], [1], [2], [3]], [[0, 1], [0, 1], [1, 0], [1, 1]]
+    >>> DecisionClassifier(ChainClassifier(), loss="subset").fit(X, y).predict([[3]])
+    array([[1, 1]])
+    """
+
+    def __init__(self, estimator: Any, loss: str | Loss = "hamming") -> None:
+        self.estimator = estimator
+        self.loss = loss
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the model. See `JointClassifier.fit`."""
+        if not hasattr(self.estimator, "predict_joint"):
+            raise InputError(
+                f"DecisionClassifier: estimator must be a model with predict_joint, found {self.estimator!r};"
+                " wrap a scikit-learn classifier as IndependentClassifier(...)."
+            )
+        get_loss(self.loss)
+        self.estimator_ = clone(self.estimator).fit(X, y, sample_weight)
+        for name in ("space_", "classes_", "n_features_in_", "feature_names_in_"):
+            if hasattr(self.estimator_, name):
+                setattr(self, name, getattr(self.estimator_, name))
+        return self
+
+    def predict_joint(self, X: Any) -> JointPrediction:
+        """See `JointClassifier.predict_joint`."""
+        check_is_fitted(self)
+        return self.estimator_.predict_joint(X)
+
+    def predict(self, X: Any) -> Any:
+        """Labels with the least expected loss."""
+        return self.predict_joint(X).decide(self.loss)
+
+    def predict_proba(self, X: Any) -> Any:
+        """See `JointClassifier.predict_proba`."""
+        check_is_fitted(self)
+        return self.estimator_.predict_proba(X)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of rows in which the decision has every label right. See `JointClassifier.score`."""
+        answer = self.predict(X)
+        return exact_match(y, answer, sample_weight=sample_weight, space=self.space_)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        if hasattr(self.estimator, "__sklearn_tags__"):
+            inner = get_tags(self.estimator)
+            tags.input_tags, tags.target_tags = inner.input_tags, inner.target_tags
+            tags.classifier_tags = inner.classifier_tags or tags.classifier_tags
+        return tags

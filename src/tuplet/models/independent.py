@@ -1,0 +1,62 @@
+"""One classifier for each class variable."""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+import numpy as np
+
+from tuplet.joint import FactorGraph, JointDistribution
+from tuplet.local.inputs import Features, n_rows
+from tuplet.models.base import JointClassifier
+from tuplet.models.links import Link, estimators_by_variable, fit_links
+from tuplet.typing import Codes, Floats
+
+__all__ = ["IndependentClassifier"]
+
+
+@final
+class IndependentClassifier(JointClassifier):
+    """One classifier for each class variable, none of which knows of the others: binary relevance.
+
+    Parameters
+    ----------
+    estimator : classifier, or mapping of names to classifiers, optional
+        Any scikit-learn classifier with `predict_proba`; standardised logistic regression if None. In a
+        mapping, variables that are not named get the default.
+    n_jobs : int, optional
+        Fits that run side by side, by joblib.
+
+    Attributes
+    ----------
+    models_ : list of StackedModel
+        One for each variable.
+
+    Notes
+    -----
+    p(y | x) is the product of the p(y_j | x). A row teaches the variables whose labels it has.
+
+    Examples
+    --------
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> X = [[0.0], [0.1], [1.0], [1.1]]
+    >>> y = [["dry", "hat"], ["dry", "hat"], ["wet", "umbrella"], ["wet", "hat"]]
+    >>> IndependentClassifier(GaussianNB()).fit(X, y).predict([[0.05], [1.0]])
+    array([['dry', 'hat'],
+           ['wet', 'umbrella']], dtype='<U8')
+    """
+
+    def __init__(self, estimator: Any = None, *, n_jobs: int | None = None) -> None:
+        self.estimator = estimator
+        self.n_jobs = n_jobs
+
+    def _estimators(self, names: tuple[str, ...] | None = None) -> list[Any]:
+        return estimators_by_variable(self.estimator, names)
+
+    def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
+        links = [Link(j, ()) for j in range(self.space_.n_variables)]
+        self.models_ = fit_links(self, links, X, codes, sample_weight)
+
+    def _predict_joint(self, X: Features) -> JointDistribution:
+        nobody = np.zeros((n_rows(X), 0), dtype=np.intp)
+        return FactorGraph.independent([model.log_proba(X, nobody) for model in self.models_])

@@ -1,0 +1,79 @@
+"""Fitting p(y_j | x, y_parents) for many pairs of a child and its parents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from tuplet.exceptions import InputError
+from tuplet.local.inputs import Features
+from tuplet.local.parallel import run_many
+from tuplet.local.stacked import StackedModel
+from tuplet.space import ClassSpace
+from tuplet.typing import Codes, Floats
+
+__all__ = ["Link", "estimators_by_variable", "fit_links"]
+
+
+class Link(NamedTuple):
+    """A class variable and those that it depends on, by position."""
+
+    child: int
+    parents: tuple[int, ...]
+
+
+def estimators_by_variable(estimator: Any, names: tuple[str, ...] | None) -> list[Any]:
+    """Return one estimator for each class variable, None for the default.
+
+    Parameters
+    ----------
+    estimator : classifier, mapping of names to classifiers, or None
+    names : tuple of str, or None
+        The class variables; where they are not known yet the classifiers alone are returned.
+    """
+    if not isinstance(estimator, Mapping):
+        return [estimator] * (1 if names is None else len(names))
+    if names is None:
+        return list(estimator.values())
+    strange = [name for name in estimator if name not in names]
+    if strange:
+        raise InputError(
+            f"The mapping of estimators names {strange[0]!r}, which is no class variable; these are"
+            f" {', '.join(map(repr, names))}."
+        )
+    return [estimator.get(name) for name in names]
+
+
+class _Model(Protocol):
+    space_: ClassSpace
+    n_jobs: int | None
+
+    def _estimators(self, names: tuple[str, ...] | None = None) -> list[Any]: ...
+
+
+def fit_links(
+    model: _Model, links: Sequence[Link], X: Features, codes: Codes, sample_weight: Floats | None
+) -> list[StackedModel]:
+    """Return a fitted local model for each link, fitted side by side by `model.n_jobs` workers."""
+    space = model.space_
+    estimators = model._estimators(space.names)
+    tasks = [(estimators[link.child], link, space, X, codes, sample_weight) for link in links]
+    return run_many(_fit_link, tasks, model.n_jobs)
+
+
+def _fit_link(
+    estimator: Any, link: Link, space: ClassSpace, X: Features, codes: Codes, sample_weight: Floats | None
+) -> StackedModel:
+    labels = [[f"{space.names[p]}={label}" for label in space.categories[p]] for p in link.parents]
+    try:
+        return StackedModel(estimator, labels).fit(
+            X,
+            codes[:, list(link.parents)],
+            codes[:, link.child],
+            parent_cards=[space.cards[p] for p in link.parents],
+            child_card=space.cards[link.child],
+            sample_weight=sample_weight,
+        )
+    except Exception as error:
+        error.add_note(f"This happened while fitting the classifier of {space.names[link.child]!r}.")
+        raise

@@ -1,0 +1,88 @@
+"""Every combination of labels as one class."""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+import numpy as np
+
+from tuplet.exceptions import InputError
+from tuplet.joint import Atoms, JointDistribution
+from tuplet.local.inputs import Features
+from tuplet.local.stacked import StackedModel
+from tuplet.models.base import JointClassifier
+from tuplet.models.unseen import collect, log_marginals, spread, unseen_mass
+from tuplet.typing import Codes, Floats
+
+__all__ = ["PowersetClassifier"]
+
+
+@final
+class PowersetClassifier(JointClassifier):
+    """One multi-class problem whose classes are the combinations of labels in the training rows.
+
+    Parameters
+    ----------
+    estimator : classifier, optional
+        Any scikit-learn classifier with `predict_proba`; standardised logistic regression if None.
+    smoothing : "good-turing" or float
+        Probability that is taken from the classifier and spread over all combinations, unseen ones too, by
+        the training frequencies of the single labels. "good-turing" estimates the probability of an unseen
+        combination by the share of rows whose combination is theirs alone, at least 1 / (N + 1) and at most
+        1/2; nothing is spread where every possible combination was seen. 0 leaves unseen combinations
+        impossible.
+
+    Attributes
+    ----------
+    combinations_ : array of int, shape (a, m)
+        Codes of the combinations.
+    unseen_mass_ : float
+        The probability that is spread.
+
+    Notes
+    -----
+    p(y | x) = (1 - e) p_combinations(y | x) + e prod_j p_train(y_j). Rows with a missing label teach only
+    p_train.
+
+    Examples
+    --------
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> X = [[0.0], [0.1], [1.0], [1.1]]
+    >>> y = [["dry", "hat"], ["dry", "hat"], ["wet", "umbrella"], ["wet", "umbrella"]]
+    >>> model = PowersetClassifier(GaussianNB()).fit(X, y)
+    >>> model.predict_joint([[0.0]]).prob([["dry", "umbrella"]]).round(3)  # never seen
+    array([0.05])
+    """
+
+    def __init__(self, estimator: Any = None, *, smoothing: Any = "good-turing") -> None:
+        self.estimator = estimator
+        self.smoothing = smoothing
+
+    def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
+        seen = collect(codes, sample_weight)
+        self.combinations_ = seen.codes
+        self.unseen_mass_ = self._mass(unseen_mass(seen, self.space_.cards))
+        self.log_marginals_ = log_marginals(codes, self.space_.cards, sample_weight)
+        self.model_ = StackedModel(self.estimator).fit(
+            X,
+            np.zeros((len(codes), 0), dtype=np.intp),
+            seen.member,
+            parent_cards=(),
+            child_card=len(seen.codes),
+            sample_weight=sample_weight,
+        )
+
+    def _mass(self, estimate: float) -> float:
+        if self.smoothing == "good-turing":
+            return estimate
+        if isinstance(self.smoothing, (int, float)) and 0 <= self.smoothing < 1:
+            return float(self.smoothing)
+        raise InputError(
+            f"PowersetClassifier: smoothing must be 'good-turing' or a number in [0, 1), found"
+            f" {self.smoothing!r}."
+        )
+
+    def _predict_joint(self, X: Features) -> JointDistribution:
+        log_weights = self.model_.log_proba(X, np.zeros((X.shape[0], 0), dtype=np.intp))
+        atoms = Atoms(self.space_.cards, self.combinations_[None], log_weights)
+        return spread(atoms, self.unseen_mass_, self.log_marginals_)

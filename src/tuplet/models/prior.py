@@ -1,0 +1,84 @@
+"""The baseline of every table: labels without a look at x."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, final
+
+import numpy as np
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from tuplet.exceptions import InputError
+from tuplet.joint import Atoms, JointDistribution
+from tuplet.local.inputs import Features, n_rows
+from tuplet.losses import Loss, get_loss
+from tuplet.models.base import JointClassifier
+from tuplet.models.unseen import collect, independent, log_marginals, spread, unseen_mass
+from tuplet.models.validation import row_index
+from tuplet.typing import Codes, Floats
+
+__all__ = ["PriorClassifier"]
+
+
+@final
+class PriorClassifier(JointClassifier):
+    """Predict the training frequencies, whatever x is.
+
+    Parameters
+    ----------
+    strategy : {"joint", "marginals"}
+        "joint": the frequencies of the combinations of labels, with the probability of unseen ones spread
+        as in `PowersetClassifier`. Rows with a missing label count towards the frequencies of single labels
+        only. "marginals": the product of the frequencies of single labels, one row added to each label. With
+        one class variable both are the same.
+
+    Examples
+    --------
+    >>> y = [["wet", "umbrella"], ["wet", "umbrella"], ["dry", "hat"], ["dry", "umbrella"]]
+    >>> model = PriorClassifier().fit([[0], [1], [2], [3]], y)
+    >>> model.predict([[9]], loss="subset")
+    array([['wet', 'umbrella']], dtype='<U8')
+    """
+
+    def __init__(self, strategy: Literal["joint", "marginals"] = "joint") -> None:
+        self.strategy = strategy
+
+    def _estimators(self, names: tuple[str, ...] | None = None) -> list[Any]:
+        return []  # nothing looks at X, so anything goes
+
+    def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
+        if self.strategy not in ("joint", "marginals"):
+            raise InputError(
+                f"PriorClassifier: strategy must be 'joint' or 'marginals', found {self.strategy!r}."
+            )
+        self.log_marginals_ = log_marginals(codes, self.space_.cards, sample_weight)
+        if self._by_combination:
+            seen = collect(codes, sample_weight)
+            self.combinations_, self.log_weights_ = seen.codes, np.log(seen.weights)
+            self.unseen_mass_ = unseen_mass(seen, self.space_.cards)
+
+    @property
+    def _by_combination(self) -> bool:
+        return self.strategy == "joint" and self.space_.n_variables > 1
+
+    def _predict_joint(self, X: Features) -> JointDistribution:
+        return self._joint(n_rows(X))
+
+    def _joint(self, n: int) -> JointDistribution:
+        if not self._by_combination:
+            return independent(self.log_marginals_, n)
+        log_weights = np.broadcast_to(self.log_weights_, (n, len(self.log_weights_)))
+        atoms = Atoms(self.space_.cards, self.combinations_[None], log_weights)
+        return spread(atoms, self.unseen_mass_, self.log_marginals_)
+
+    def predict(self, X: Any, *, loss: str | Loss = "hamming") -> Any:
+        """See `JointClassifier.predict`; one row is decided for all."""
+        check_is_fitted(self)
+        n = n_rows(self._validate(X, []))
+        codes = get_loss(loss).decide(self._joint(1))
+        return self.space_.decode(np.repeat(codes, n, axis=0), row_index(X))
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True
+        return tags

@@ -1,0 +1,206 @@
+"""A joint prediction as text and as HTML: the most probable combination of the first rows."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from html import escape
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tuplet.exceptions import IntractableError, TupletWarning
+from tuplet.joint.base import JointDistribution, Mode
+from tuplet.space import ClassSpace
+from tuplet.typing import Codes, Floats
+
+__all__ = ["ROWS", "as_html", "as_text", "chance_text", "combination_texts"]
+
+ROWS = 6
+"""Rows that are shown."""
+
+_LABELS_WIDTH = 64
+_HTML_COLUMNS = 10
+_UNPROVEN = "* a more probable combination may exist: the search ended on its budget"
+
+
+class _Column(NamedTuple):
+    title: str
+    texts: list[str]
+    chances: Floats | None = None  # of the labels shown, for bars
+
+
+def combination_texts(space: ClassSpace, codes: Codes, width: int = 48) -> list[str]:
+    """Return each combination of codes (rows, m) as one short text.
+
+    Where every label is a yes or no (0 and 1, False and True), the names of those that hold say it all.
+    """
+    if space.n_variables > 1 and _is_yes_no(space):
+        held = [[name for name, c in zip(space.names, row, strict=True) if c == 1] for row in codes]
+        return [_join(names, ", ", width) or "(none)" for names in held]
+    columns = [_label_texts(space, j, codes) for j in range(space.n_variables)]
+    return [_join(list(row), " · ", width) for row in zip(*columns, strict=True)]
+
+
+def _label_texts(space: ClassSpace, j: int, codes: Codes) -> list[str]:
+    return [str(label) for label in space.decode_column(j, codes[:, j])]
+
+
+def _is_yes_no(space: ClassSpace) -> bool:
+    return all(c.dtype.kind in "biuf" and c.tolist() == [0, 1] for c in space.categories)
+
+
+def _join(words: list[str], glue: str, width: int) -> str:
+    """Return as many words as fit, and how many do not."""
+    words = [_clip(word, width) for word in words]
+    kept = len(words)
+    while kept > 1 and len(glue.join(words[:kept])) > width:
+        kept -= 1
+    return glue.join(words[:kept]) + (f" + {len(words) - kept} more" if kept < len(words) else "")
+
+
+def chance_text(chance: float) -> str:
+    """Return a probability with three digits, and one that these would call zero by its order."""
+    return f"{chance:.3f}" if chance >= 0.001 or chance == 0 else f"{chance:.0e}"
+
+
+def _clip(text: str, width: int = 18) -> str:
+    text = " ".join(text.split())  # a line stays a line
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+# -- what both show ----------------------------------------------------------------------------------------
+
+
+def _summarise(head: JointDistribution) -> tuple[Mode | None, list[Floats] | None, str]:
+    """Return mode and marginals as far as they can be had, and in words why not."""
+    # A repr is no place for warnings: what they say is in the lines around the table.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TupletWarning)
+        if not len(head):
+            return None, None, ""
+        try:
+            mode = head.mode()
+        except IntractableError as error:
+            return None, None, str(error)
+        try:
+            return mode, head.marginals(), ""
+        except IntractableError:
+            return mode, None, ""
+
+
+def _columns(space: ClassSpace, mode: Mode, marginals: list[Floats] | None, shown: int) -> list[_Column]:
+    """Return a column for each variable; if only some can be shown, the labels that hold or the first few."""
+    if shown < space.n_variables and _is_yes_no(space):
+        return [_Column("labels that hold", combination_texts(space, mode.codes))]
+    rows = np.arange(len(mode.codes))
+    columns = [
+        _Column(
+            _clip(space.names[j]),
+            [_clip(text) for text in _label_texts(space, j, mode.codes)],
+            None if marginals is None else marginals[j][rows, mode.codes[:, j]],
+        )
+        for j in range(shown)
+    ]
+    if shown < space.n_variables:
+        columns.append(_Column(f"... {space.n_variables - shown} more", ["..."] * len(rows)))
+    return columns
+
+
+def _headline(joint: JointDistribution, space: ClassSpace) -> str:
+    n, m = len(joint), space.n_variables
+    estimate = f", probabilities within {joint.tolerance:.2g}" if joint.tolerance > 0 else ""
+    return f"JointPrediction: {n} row{'s' * (n != 1)}, {m} class variable{'s' * (m != 1)}{estimate}"
+
+
+def _footer(joint: JointDistribution, mode: Mode | None, problem: str) -> list[str]:
+    lines = [problem] if problem else []
+    more = len(joint) - ROWS
+    if mode is not None and more > 0:
+        lines.append(f"... {more} more row{'s' * (more != 1)}")
+    if mode is not None and not mode.proven.all():
+        lines.append(_UNPROVEN)
+    return lines
+
+
+def _together(mode: Mode) -> _Column:
+    probability = np.exp(mode.log_prob)
+    marks = ["" if proven else "*" for proven in mode.proven]
+    texts = [f"{chance_text(p)}{mark}" for p, mark in zip(probability, marks, strict=True)]
+    return _Column("probability", texts, probability)
+
+
+# -- text --------------------------------------------------------------------------------------------------
+
+
+def as_text(joint: JointDistribution, space: ClassSpace, rows: Sequence[Any]) -> str:
+    """Return an aligned table of the most probable combinations of the first rows."""
+    mode, _, problem = _summarise(joint[:ROWS])
+    lines = [_headline(joint, space)]
+    if mode is not None:
+        every = _columns(space, mode, None, space.n_variables)
+        widths = np.cumsum([2 + max(map(len, [column.title, *column.texts])) for column in every])
+        shown = max(1, int((widths <= _LABELS_WIDTH).sum()))
+        names = _Column("", [_clip(str(row)) for row in rows])
+        lines += _aligned([names, *_columns(space, mode, None, shown), _together(mode)])
+    return "\n".join(lines + _footer(joint, mode, problem))
+
+
+def _aligned(columns: list[_Column]) -> list[str]:
+    cells = [[column.title, *column.texts] for column in columns]
+    widths = [max(map(len, column)) for column in cells]
+    cells[0] = [cell.rjust(widths[0]) for cell in cells[0]]
+    cells[-1] = [cell.rjust(widths[-1]) for cell in cells[-1]]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in zip(*cells, strict=True)
+    ]
+
+
+# -- html --------------------------------------------------------------------------------------------------
+
+# Greys are half transparent and the text takes the page's colour, so the table suits light and dark pages.
+_CELL = (
+    "padding:4px 12px 4px 0;text-align:left;vertical-align:top;border-bottom:1px solid rgba(128,128,128,.25)"
+)
+_BAR = "height:4px;border-radius:2px"
+_FAINT = "opacity:.65;font-size:85%"
+
+
+def as_html(joint: JointDistribution, space: ClassSpace, rows: Sequence[Any]) -> str:
+    """Return a small table of the most probable combinations of the first rows, with bars."""
+    mode, marginals, problem = _summarise(joint[:ROWS])
+    lines = [_headline(joint, space)]
+    table = ""
+    if mode is not None:
+        lines.append("The most probable combination; bars show each label by itself and all together.")
+        columns = _columns(space, mode, marginals, min(space.n_variables, _HTML_COLUMNS))
+        table = _html_table([_Column("", [_clip(str(row)) for row in rows]), *columns, _together(mode)])
+    above = "".join(f"<div style='{_FAINT}'>{escape(line)}</div>" for line in lines)
+    below = "".join(f"<div style='{_FAINT}'>{escape(line)}</div>" for line in _footer(joint, mode, problem))
+    return f"<div style='font-family:system-ui,sans-serif;font-size:13px'>{above}{table}{below}</div>"
+
+
+def _html_table(columns: list[_Column]) -> str:
+    head = "".join(f"<th style='{_CELL};font-weight:600'>{escape(column.title)}</th>" for column in columns)
+    body = "".join(
+        f"<tr style='background:transparent'>{''.join(_html_cell(column, i) for column in columns)}</tr>"
+        for i in range(len(columns[0].texts))
+    )
+    return (
+        "<table style='border-collapse:collapse;border:0;color:inherit;font-size:inherit;margin:4px 0'>"
+        f"<thead><tr style='background:transparent'>{head}</tr></thead><tbody>{body}</tbody></table>"
+    )
+
+
+def _html_cell(column: _Column, i: int) -> str:
+    """Return a cell with a bar as long as its probability; hovering tells the number."""
+    label = escape(column.texts[i])
+    if column.chances is None:
+        return f"<td style='{_CELL}'>{label}</td>"
+    chance = float(column.chances[i])
+    return (
+        f"<td style='{_CELL}' title='{chance:.4f}'>{label}"
+        f"<div style='{_BAR};width:80px;margin-top:3px;background:rgba(128,128,128,.25)'>"
+        f"<div style='{_BAR};width:{100 * min(1.0, chance):.1f}%;background:#3b82c4'></div></div></td>"
+    )

@@ -1,0 +1,252 @@
+"""Names, categories and cardinalities of the class variables: labels become codes here, and labels again."""
+
+from __future__ import annotations
+
+import difflib
+import html
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self, final
+
+import numpy as np
+import pandas as pd
+
+from tuplet import labels
+from tuplet.containers import Form, Table, build, listing, open_table
+from tuplet.exceptions import InputError
+from tuplet.typing import Codes
+
+__all__ = ["ClassSpace"]
+
+_SHOWN = 8
+"""Categories and variables that a repr shows before it stops."""
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class ClassSpace:
+    """The class variables of a problem: their names and the labels each of them can take.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Names of the m class variables.
+    categories : tuple of arrays
+        Labels of each variable in code order: the code of a label is its position.
+    form : Form, optional
+        The container and the types that `decode` gives back; by default a pandas frame.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> Y = pd.DataFrame({"species": ["Gentoo", "Adelie", None], "adult": [True, False, True]})
+    >>> space = ClassSpace.from_labels(Y)
+    >>> space
+    ClassSpace(species: Adelie | Gentoo; adult: False | True)
+    >>> space.encode(Y)
+    array([[ 1,  1],
+           [ 0,  0],
+           [-1,  1]])
+    >>> space.decode(space.encode(Y)).equals(Y)
+    True
+    """
+
+    names: tuple[str, ...]
+    categories: tuple[np.ndarray, ...]
+    form: Form | None = None
+
+    def __post_init__(self) -> None:
+        categories = tuple(np.asarray(values) for values in self.categories)
+        if len(self.names) != len(categories) or len(set(self.names)) < len(self.names):
+            raise InputError(
+                f"ClassSpace: names must be distinct and as many as categories, found {listing(self.names)}"
+                f" for {len(categories)} lists of categories."
+            )
+        object.__setattr__(self, "names", tuple(self.names))
+        object.__setattr__(self, "categories", categories)
+
+    @classmethod
+    def from_labels(cls, Y: Any) -> Self:
+        """Learn the space from labels.
+
+        Parameters
+        ----------
+        Y : array, pandas or polars Series or DataFrame, sparse 0/1 matrix, or lists; shape (n,) or (n, m)
+            Strings, integers, booleans, whole floats, dates, categoricals, or anything hashable. The
+            categories that a pandas Categorical or a polars Enum declares are the space, observed or not;
+            other labels are sorted.
+
+        Returns
+        -------
+        ClassSpace
+        """
+        table = open_table(Y)
+        if table.n_rows == 0 or not table.columns:
+            raise InputError(f"Y must have at least one row and one column, found shape {table.shape}.")
+        names = table.names()
+        if table.form.container in ("sparse array", "sparse matrix"):
+            categories = (_zero_and_one(table.columns, names),) * len(names)
+        else:
+            categories = tuple(map(labels.learn, table.columns, names))
+        return cls(names, categories, table.form)
+
+    # -- shapes -------------------------------------------------------------------------------------------
+
+    @property
+    def cards(self) -> tuple[int, ...]:
+        """Number of categories of each variable."""
+        return tuple(len(values) for values in self.categories)
+
+    @property
+    def n_variables(self) -> int:
+        """Number of class variables m."""
+        return len(self.names)
+
+    @property
+    def single(self) -> bool:
+        """Whether the labels came as one 1-D column."""
+        return self._form.single
+
+    @property
+    def _form(self) -> Form:
+        return self.form or Form("pandas", False, self.names, tuple(c.dtype for c in self.categories))
+
+    @property
+    def is_polars(self) -> bool:
+        """Whether frames of labels are polars frames; otherwise they are of pandas."""
+        return self._form.container == "polars"
+
+    def position(self, name: str) -> int:
+        """Return the position of the class variable of this name."""
+        if name in self.names:
+            return self.names.index(name)
+        close = difflib.get_close_matches(str(name), self.names, n=1)
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        raise InputError(f"There is no class variable {name!r}; there are {listing(self.names)}.{hint}")
+
+    def select(self, names: Sequence[str]) -> ClassSpace:
+        """Return the space of some of the variables, in the order given."""
+        chosen = [self.position(name) for name in names]
+        form = self._form
+        keys = None if form.keys is None else tuple(form.keys[j] for j in chosen)
+        return ClassSpace(
+            tuple(self.names[j] for j in chosen),
+            tuple(self.categories[j] for j in chosen),
+            form._replace(keys=keys, dtypes=tuple(form.dtypes[j] for j in chosen)),
+        )
+
+    # -- labels to codes ----------------------------------------------------------------------------------
+
+    def encode(self, Y: Any) -> Codes:
+        """Codes (n, m) of labels; `UNKNOWN` where one is missing (None, NaN, NA, NaT, null, masked).
+
+        Frames are matched by the names of their columns, in any order, and columns that are no class
+        variable are ignored; everything else is matched by position. A space that was learned from labels
+        without names takes frames by position too, if their names are no help.
+
+        Raises
+        ------
+        LabelError
+            If a label is not in the space. "1" is not 1; 1, 1.0 and True are the same label.
+        InputError
+            If columns are missing.
+        """
+        table = open_table(Y)
+        columns = self._match(table)
+        codes = np.empty((table.n_rows, self.n_variables), dtype=np.intp)
+        for j, column in enumerate(columns):
+            codes[:, j] = labels.encode(column, self.categories[j], self.names[j])
+        return codes
+
+    def codes_of(self, name: str, values: Any) -> Codes:
+        """Codes (n,) of labels of one variable; a single label gives an array without dimensions."""
+        j = self.position(name)
+        if not pd.api.types.is_list_like(values):
+            return self.codes_of(name, [values]).reshape(())
+        table = open_table(values)
+        if not table.form.single:
+            raise InputError(
+                f"The labels of {name!r} must be one label or one column, found shape {table.shape}."
+            )
+        return labels.encode(table.columns[0], self.categories[j], name)
+
+    def _match(self, table: Table) -> list[Any]:
+        """Return the columns of the variables, in their order."""
+        if table.form.keys is not None and not table.form.single:
+            names = table.names()
+            lacking = [name for name in self.names if name not in set(names)]
+            if not lacking:
+                return [table.columns[names.index(name)] for name in self.names]
+            if self._form.keys is not None:
+                raise InputError(
+                    f"Y lacks the class variable{'s' if len(lacking) > 1 else ''} {listing(lacking)};"
+                    f" its columns are {listing(names)}."
+                )
+        if len(table.columns) != self.n_variables:
+            raise InputError(
+                f"Y must have {self.n_variables} column{'s' if self.n_variables > 1 else ''}"
+                f" ({listing(self.names)}), found {len(table.columns)}."
+            )
+        return table.columns
+
+    # -- codes to labels ----------------------------------------------------------------------------------
+
+    def decode(self, codes: Codes, index: pd.Index | None = None) -> Any:
+        """Labels of codes (n, m), in the container and of the types that came in.
+
+        Parameters
+        ----------
+        codes : array of int, shape (n, m)
+            `UNKNOWN` decodes to a missing value. Only then does the type of a column change, if it cannot
+            hold one: integers of pandas become nullable, those of numpy floats, sparse matrices dense.
+        index : pandas Index, optional
+            Put on the result if that is a pandas object.
+        """
+        codes = np.asarray(codes)
+        if codes.ndim != 2 or codes.shape[1] != self.n_variables:
+            raise InputError(f"Codes must be of shape (n, {self.n_variables}), found {codes.shape}.")
+        return build(self._form, self.names, self.categories, codes, index)
+
+    def decode_frame(self, codes: Codes, index: pd.Index | None = None) -> Any:
+        """Labels of codes (n, m) as a frame with the names as columns, whatever container came in."""
+        form = self._form._replace(
+            container="polars" if self.is_polars else "pandas", single=False, keys=self.names
+        )
+        return build(form, self.names, self.categories, np.asarray(codes), index)
+
+    def decode_column(self, j: int, codes: Codes) -> np.ndarray:
+        """Labels of variable j as an array of the shape of `codes`."""
+        return labels.decode(np.asarray(codes), self.categories[j])
+
+    # -- for people ---------------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        variables = [f"{name}: {self._text(j)}" for j, name in enumerate(self.names[:_SHOWN])]
+        if self.n_variables > _SHOWN:
+            variables.append(f"... {self.n_variables - _SHOWN} more")
+        return f"ClassSpace({'; '.join(variables)})"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td style='text-align:left'>{html.escape(name)}</td><td>{self.cards[j]}</td>"
+            f"<td style='text-align:left'>{html.escape(self._text(j))}</td></tr>"
+            for j, name in enumerate(self.names)
+        )
+        head = "<tr><th>class variable</th><th>k</th><th style='text-align:left'>labels</th></tr>"
+        return f"<table style='color:inherit'><thead>{head}</thead><tbody>{rows}</tbody></table>"
+
+    def _text(self, j: int) -> str:
+        shown = " | ".join(str(label) for label in self.categories[j][:_SHOWN])
+        return shown + (f" | ... {self.cards[j] - _SHOWN} more" if self.cards[j] > _SHOWN else "")
+
+
+def _zero_and_one(columns: list[np.ndarray], names: tuple[str, ...]) -> np.ndarray:
+    """Return the categories 0 and 1 of a sparse matrix, after a look at its values."""
+    for column, name in zip(columns, names, strict=True):
+        strange = column[(column != 0) & (column != 1)]
+        if len(strange):
+            raise InputError(
+                f"A sparse Y must hold 0 and 1 only; {name!r} holds {labels.show(strange[0])}. Pass a dense"
+                " array for other labels."
+            )
+    return np.array([0, 1], dtype=columns[0].dtype)

@@ -1,0 +1,151 @@
+"""Hypothesis strategies for small random joint distributions of every form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from hypothesis import strategies as st
+
+from tuplet.inference import Factor, noisy_or
+from tuplet.joint import Atoms, Autoregressive, FactorGraph, JointDistribution, Mixture
+from tuplet.joint.base import all_outcomes
+from tuplet.typing import Codes, Floats
+
+__all__ = [
+    "FORMS",
+    "atoms",
+    "autoregressives",
+    "cardinalities",
+    "factor_graphs",
+    "joints",
+    "mixtures",
+    "rule_graphs",
+]
+
+Cards = tuple[int, ...]
+
+
+def cardinalities(
+    max_variables: int = 5, max_card: int = 4, *, binary: bool = False
+) -> st.SearchStrategy[Cards]:
+    """Cardinalities of one to `max_variables` variables; a variable may have a single value."""
+    card = st.just(2) if binary else st.integers(1, max_card)
+    return st.lists(card, min_size=1, max_size=max_variables).map(tuple)
+
+
+@st.composite
+def atoms(draw: st.DrawFn, cards: Cards | None = None, n: int | None = None) -> Atoms:
+    """Some of all outcomes with random weights; shared by the rows or not."""
+    cards, n, rng = _frame(draw, cards, n)
+    outcomes = all_outcomes(cards)
+    size = int(rng.integers(1, len(outcomes) + 1))
+    lists = 1 if draw(st.booleans()) else n
+    codes = np.stack([outcomes[rng.permutation(len(outcomes))[:size]] for _ in range(lists)])
+    log_weights = 2 * rng.normal(size=(n, size))
+    log_weights[:, 1:][rng.random((n, size - 1)) < 0.2] = -np.inf
+    return Atoms(cards, codes, log_weights)
+
+
+@st.composite
+def factor_graphs(
+    draw: st.DrawFn, cards: Cards | None = None, n: int | None = None, max_hidden: int = 2
+) -> FactorGraph:
+    """Random scopes over class variables and up to `max_hidden` hidden ones; some cells are impossible."""
+    cards, n, rng = _frame(draw, cards, n)
+    hidden = tuple(int(card) for card in rng.integers(1, 4, size=draw(st.integers(0, max_hidden))))
+    every = (*cards, *hidden)
+    factors = []
+    for _ in range(draw(st.integers(0, 6))):
+        size = int(rng.integers(0, min(3, len(every)) + 1))
+        scope = tuple(int(v) for v in rng.permutation(len(every))[:size])
+        shape = (*(every[v] for v in scope), n if rng.random() < 0.7 else 1)
+        table = 2 * rng.normal(size=shape)
+        # The all-zero outcome stays possible, so that the factors never contradict each other.
+        forbidden = (rng.random(shape) < 0.15) & (np.indices(shape)[:-1].sum(axis=0) > 0) if scope else False
+        factors.append(Factor(scope, np.where(forbidden, -np.inf, table)))
+    return FactorGraph(cards, factors, n, hidden)
+
+
+@st.composite
+def rule_graphs(draw: st.DrawFn, cards: Cards | None = None, n: int | None = None) -> FactorGraph:
+    """Independent variables under noisy-or rules."""
+    cards, n, rng = _frame(draw, cards, n)
+    factors = [Factor((j,), np.log(rng.dirichlet(np.ones(card), size=n)).T) for j, card in enumerate(cards)]
+    n_hidden = 0
+    for _ in range(draw(st.integers(1, 2))):
+        scope = [int(v) for v in rng.permutation(len(cards))[: rng.integers(1, 4)]]
+        q = [rng.random(cards[v]) for v in scope]
+        factors += noisy_or(scope, q, float(rng.uniform(0.5, 0.999)), len(cards) + n_hidden)
+        n_hidden += len(scope)
+    return FactorGraph(cards, factors, n, (2,) * n_hidden)
+
+
+@dataclass(frozen=True)
+class TableConditional:
+    """Conditionals p(variable | earlier variables) as tables, with zeros in them."""
+
+    order: tuple[int, ...]
+    tables: tuple[Floats, ...]  # per place in the order: (n, *cards of the earlier ones, k)
+
+    def __call__(self, variable: int, rows: npt.NDArray[np.intp], codes: Codes) -> Floats:
+        """Log-probabilities (r, k) of a variable, given the earlier ones in codes (r, m)."""
+        place = self.order.index(variable)
+        with np.errstate(divide="ignore"):
+            return np.log(self.tables[place][(rows, *(codes[:, v] for v in self.order[:place]))])
+
+
+@st.composite
+def autoregressives(draw: st.DrawFn, cards: Cards | None = None, n: int | None = None) -> Autoregressive:
+    """Random order and random conditional tables."""
+    cards, n, rng = _frame(draw, cards, n)
+    order = tuple(int(v) for v in rng.permutation(len(cards)))
+    tables = []
+    for place, variable in enumerate(order):
+        shape = (n, *(cards[v] for v in order[:place]), cards[variable])
+        weights = rng.gamma(0.7, size=shape) + 1e-3
+        weights[..., 1:][rng.random(weights[..., 1:].shape) < 0.15] = 0.0
+        tables.append(weights / weights.sum(axis=-1, keepdims=True))
+    return Autoregressive(cards, order, TableConditional(order, tuple(tables)), n)
+
+
+@st.composite
+def mixtures(draw: st.DrawFn, cards: Cards | None = None, n: int | None = None) -> Mixture:
+    """One to three components of any other form; some weights are zero."""
+    cards, n, rng = _frame(draw, cards, n)
+    parts = st.one_of(
+        atoms(cards, n),
+        factor_graphs(cards, n, max_hidden=1),
+        rule_graphs(cards, n),
+        autoregressives(cards, n),
+    )
+    components = tuple(draw(st.lists(parts, min_size=1, max_size=3)))
+    log_weights = rng.normal(size=(n, len(components)))
+    log_weights[:, 1:][rng.random((n, len(components) - 1)) < 0.2] = -np.inf
+    return Mixture(log_weights, components)
+
+
+FORMS: dict[str, Callable[[Cards | None, int | None], st.SearchStrategy[Any]]] = {
+    "atoms": atoms,
+    "factor graph": factor_graphs,
+    "rules": rule_graphs,
+    "autoregressive": autoregressives,
+    "mixture": mixtures,
+}
+"""Strategies of all forms, by name: each takes `cards` and `n`."""
+
+
+@st.composite
+def joints(draw: st.DrawFn, cards: Cards | None = None, n: int | None = None) -> JointDistribution:
+    """Any form."""
+    return draw(FORMS[draw(st.sampled_from(sorted(FORMS)))](cards, n))
+
+
+def _frame(draw: st.DrawFn, cards: Cards | None, n: int | None) -> tuple[Cards, int, np.random.Generator]:
+    """Fill in what was not asked for; numbers come from one seed, which keeps examples small and fast."""
+    chosen = draw(cardinalities()) if cards is None else cards
+    rows = draw(st.integers(1, 4)) if n is None else n
+    return chosen, rows, np.random.default_rng(draw(st.integers(0, 2**32 - 1)))

@@ -1,0 +1,19 @@
+"""Names for the arrays that travel through the library, and the one sentinel."""
+
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["UNKNOWN", "Codes", "Floats", "Seed"]
+
+UNKNOWN = -1
+"""No value: a missing label, a free variable in conditioning, an abstained position in a decision."""
+
+Codes: TypeAlias = npt.NDArray[np.intp]
+"""Integer codes of class variables, the variables on the last axis; `UNKNOWN` where there is no value."""
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+
+Seed: TypeAlias = int | np.random.Generator | None
+"""Whatever `numpy.random.default_rng` takes."""

@@ -1,0 +1,30 @@
+"""scikit-learn's own checks, whole, for every model."""
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from tuplet.models import (
+    ChainClassifier,
+    DecisionClassifier,
+    IndependentClassifier,
+    PowersetClassifier,
+    PriorClassifier,
+)
+
+MODELS = [
+    PriorClassifier(),
+    PriorClassifier("marginals"),
+    IndependentClassifier(),
+    PowersetClassifier(),
+    ChainClassifier(),
+    ChainClassifier(inference="greedy"),
+    ChainClassifier(n_chains=3),
+    ChainClassifier(n_chains=3, inference="greedy"),
+    DecisionClassifier(IndependentClassifier()),
+]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@parametrize_with_checks(MODELS)
+def test_scikit_learn_check(estimator, check):
+    check(estimator)

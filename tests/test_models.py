@@ -1,0 +1,672 @@
+"""The first models end to end: against oracles, other containers, scikit-learn's tools, and bad input."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import ColumnTransformer, make_column_selector
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, KFold, cross_validate
+from sklearn.multioutput import ClassifierChain
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.svm import SVC, LinearSVC
+from sklearn.tree import DecisionTreeClassifier
+
+from tuplet.exceptions import InputError, IntractableError, LabelError
+from tuplet.joint.base import all_outcomes
+from tuplet.local import StackedModel
+from tuplet.losses import get_loss
+from tuplet.models import (
+    ChainClassifier,
+    DecisionClassifier,
+    IndependentClassifier,
+    JointClassifier,
+    PowersetClassifier,
+    PriorClassifier,
+)
+from tuplet.models.unseen import collect, unseen_mass
+from tuplet.typing import UNKNOWN
+
+ALL = [
+    PriorClassifier(),
+    PriorClassifier("marginals"),
+    IndependentClassifier(),
+    PowersetClassifier(),
+    ChainClassifier(),
+    ChainClassifier(n_chains=3, random_state=0),
+    ChainClassifier(inference="greedy"),
+    ChainClassifier(n_chains=3, inference="greedy", random_state=0),
+    DecisionClassifier(ChainClassifier(), "subset"),
+]
+PROPER = [model for model in ALL if getattr(model, "inference", "exact") == "exact"]
+models = pytest.mark.parametrize("model", ALL, ids=repr)
+proper_models = pytest.mark.parametrize("model", PROPER, ids=repr)
+WITH_ESTIMATOR = [IndependentClassifier, PowersetClassifier, ChainClassifier]
+
+
+def data(n=150, seed=0, missing=0.0):
+    """Three dependent class variables with 2, 3 and 2 labels, of three types, in a frame."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4))
+    first = X[:, 0] + rng.normal(size=n) > 0
+    second = np.digitize(X[:, 1] + first + rng.normal(size=n), [0, 1])
+    third = second + first + rng.normal(size=n) > 1
+    Y = pd.DataFrame(
+        {
+            "rain": np.where(first, "wet", "dry"),
+            "wind": pd.Categorical(
+                np.array(["calm", "breeze", "storm"])[second], ["calm", "breeze", "storm"]
+            ),
+            "late": third,
+        },
+        index=np.arange(n) + 1000,
+    )
+    Y["late"] = Y["late"].astype("boolean")
+    if missing:
+        Y = Y.mask(rng.random(Y.shape) < missing)
+    return pd.DataFrame(X, columns=list("abcd"), index=Y.index), Y
+
+
+# -- joints ------------------------------------------------------------------------------------------------
+
+
+@proper_models
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_every_outcome_has_a_positive_probability_and_they_sum_to_one(model, missing):
+    X, Y = data(missing=missing)
+    joint = clone(model).fit(X, Y).predict_joint(X[:20]).distribution
+    log_prob = joint.log_prob(np.repeat(all_outcomes((2, 3, 2))[:, None], 20, axis=1))
+    assert np.isfinite(log_prob).all()
+    np.testing.assert_allclose(np.exp(log_prob).sum(axis=0), 1, atol=1e-9)
+
+
+@models
+def test_predict_gives_back_what_came_in(model):
+    X, Y = data()
+    answer = clone(model).fit(X, Y).predict(X)
+    assert list(answer.columns) == list(Y.columns)
+    assert answer.index.equals(X.index)
+    pd.testing.assert_series_equal(answer.dtypes, Y.dtypes)
+
+
+@models
+def test_predict_proba_is_the_list_of_marginals(model):
+    X, Y = data()
+    fitted = clone(model).fit(X, Y)
+    proba = fitted.predict_proba(X)
+    assert [p.shape for p in proba] == [(150, 2), (150, 3), (150, 2)]
+    for p, expected in zip(proba, fitted.predict_joint(X).distribution.marginals(), strict=True):
+        np.testing.assert_allclose(p, expected)
+        np.testing.assert_allclose(p.sum(axis=1), 1)
+    assert [list(c) for c in fitted.classes_] == [["dry", "wet"], ["calm", "breeze", "storm"], [False, True]]
+
+
+@pytest.mark.parametrize("loss", ["hamming", "subset"])
+def test_predict_decides_under_the_loss(loss):
+    X, Y = data()
+    model = ChainClassifier().fit(X, Y)
+    codes = get_loss(loss).decide(model.predict_joint(X).distribution)
+    assert model.predict(X, loss=loss).equals(model.space_.decode(codes, X.index))
+    assert (
+        DecisionClassifier(ChainClassifier(), loss).fit(X, Y).predict(X).equals(model.predict(X, loss=loss))
+    )
+
+
+def test_independent_is_one_model_for_each_variable():
+    X, Y = data()
+    model = IndependentClassifier(GaussianNB()).fit(X, Y)
+    codes = model.space_.encode(Y)
+    for j, card in enumerate((2, 3, 2)):
+        alone = StackedModel(GaussianNB()).fit(
+            X.to_numpy(), codes[:, :0], codes[:, j], parent_cards=(), child_card=card
+        )
+        expected = np.exp(alone.log_proba(X.to_numpy(), codes[:, :0]))
+        np.testing.assert_allclose(model.predict_proba(X)[j], expected)
+
+
+def test_estimators_by_name():
+    X, Y = data()
+    model = IndependentClassifier({"wind": DecisionTreeClassifier(max_depth=1)}).fit(X, Y)
+    kinds = [type(m.classifier_.estimator).__name__ for m in model.models_]
+    assert kinds == ["Pipeline", "DecisionTreeClassifier", "Pipeline"]
+    assert clone(model).fit(X, Y).score(X, Y) == model.score(X, Y)
+    with pytest.raises(InputError, match="'snow'"):
+        ChainClassifier({"snow": GaussianNB()}).fit(X, Y)
+    with pytest.raises(InputError, match="must be a scikit-learn classifier"):
+        PowersetClassifier({"wind": GaussianNB()}).fit(X, Y)
+
+
+# -- combinations ------------------------------------------------------------------------------------------
+
+
+def test_prior_joint_is_frequencies_with_unseen_mass():
+    y = [["a", "x"]] * 6 + [["b", "y"]] * 3 + [["a", "y"]]
+    model = PriorClassifier().fit(np.zeros((10, 1)), y)
+    assert model.unseen_mass_ == pytest.approx(1 / 10)  # one row of ten is alone with its combination
+    expected = 0.9 * 0.6 + 0.1 * (8 / 12) * (7 / 12)
+    assert model.predict_joint([[5.0]]).prob([["a", "x"]]) == pytest.approx(expected)
+    assert model.predict_joint([[5.0]]).prob([["b", "x"]]) == pytest.approx(0.1 * (4 / 12) * (7 / 12))
+
+
+def test_prior_marginals_is_a_product():
+    X, Y = data(missing=0.2)
+    joint = PriorClassifier("marginals").fit(X, Y).predict_joint(X[:1])
+    counts = Y["wind"].value_counts()
+    assert joint.marginals()["wind"]["storm"].iloc[0] == pytest.approx(
+        (counts["storm"] + 1) / (counts.sum() + 3)
+    )
+    np.testing.assert_allclose(
+        joint.prob({"rain": "wet", "wind": "calm"}),
+        joint.prob({"rain": "wet"}) * joint.prob({"wind": "calm"}),
+    )
+
+
+def test_unseen_mass_follows_good_and_turing():
+    def mass(rows, weights=None, cards=(2, 2)):
+        return unseen_mass(collect(np.array(rows), weights), cards)
+
+    twice = [[0, 0]] * 2 + [[1, 1]] * 2
+    assert mass(twice) == pytest.approx(1 / 5)  # nothing alone: the floor
+    assert mass([*twice, [0, 1]]) == pytest.approx(1 / 5)
+    assert mass([[0, 0], [1, 1]]) == 0.5  # everything alone: the ceiling
+    assert mass([*twice, [0, 1], [1, 0]]) == 0.0  # nothing is left to be unseen
+    weights = np.array([2.0, 0.5, 1.5])
+    assert mass([[0, 0], [1, 1], [0, 1]], weights) == pytest.approx(1 / 5)
+
+
+def test_powerset_mixes_the_classifier_with_the_marginals():
+    X, Y = data()
+    model = PowersetClassifier(GaussianNB(), smoothing=0.25).fit(X, Y)
+    pure = PowersetClassifier(GaussianNB(), smoothing=0).fit(X, Y)
+    prior = PriorClassifier("marginals").fit(X, Y)
+    for j in range(3):
+        expected = 0.75 * pure.predict_proba(X)[j] + 0.25 * prior.predict_proba(X)[j]
+        np.testing.assert_allclose(model.predict_proba(X)[j], expected)
+    assert len(pure.combinations_) == len(Y.drop_duplicates())
+
+
+def test_powerset_learns_combinations_from_complete_rows_only():
+    X, Y = data(missing=0.2)
+    model, complete = PowersetClassifier().fit(X, Y), Y.notna().all(axis=1)
+    whole = PowersetClassifier().fit(X[complete], Y[complete])
+    assert model.combinations_.tolist() == whole.combinations_.tolist()
+    np.testing.assert_allclose(model.model_.classifier_.counts, whole.model_.classifier_.counts)
+    with pytest.raises(InputError, match="in which no label is missing"):
+        PowersetClassifier().fit(X[:2], [["a", None], [None, "b"]])
+
+
+@pytest.mark.parametrize("smoothing", [-0.1, 1.0, "laplace", None])
+def test_powerset_smoothing_must_be_sensible(smoothing):
+    X, Y = data(n=20)
+    with pytest.raises(InputError, match="smoothing"):
+        PowersetClassifier(smoothing=smoothing).fit(X, Y)
+
+
+# -- chains ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "estimator", [None, GaussianNB(), DecisionTreeClassifier(max_depth=3, random_state=0)]
+)
+def test_exact_chain_is_the_product_of_its_conditionals(estimator):
+    X, Y = data()
+    model = ChainClassifier(estimator, order=["wind", "late", "rain"]).fit(X, Y)
+    codes, x = model.space_.encode(Y), X.to_numpy()
+    assert model.orders_.tolist() == [[1, 2, 0]]
+    expected = np.zeros(len(X))
+    for j, parents in ((1, []), (2, [1]), (0, [1, 2])):
+        cards = [model.space_.cards[p] for p in parents]
+        link = StackedModel(estimator).fit(
+            x, codes[:, parents], codes[:, j], parent_cards=cards, child_card=model.space_.cards[j]
+        )
+        expected += link.log_proba(x, codes[:, parents])[np.arange(len(X)), codes[:, j]]
+    np.testing.assert_allclose(model.predict_joint(X).log_prob(Y), expected, atol=1e-9)
+
+
+def test_exact_chain_agrees_with_its_enumeration():
+    X, Y = data()
+    joint = ChainClassifier().fit(X, Y).predict_joint(X).distribution
+    atoms = joint.to_atoms()
+    for fast, slow in zip(joint.marginals(), atoms.marginals(), strict=True):
+        np.testing.assert_allclose(fast, slow, atol=1e-10)
+    np.testing.assert_array_equal(joint.mode().codes, atoms.mode().codes)
+
+
+def test_greedy_chain_equals_scikit_learn_on_binary_labels():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 5))
+    Y = (X[:, :4] + rng.normal(size=(200, 4)) > 0.3).astype(int)
+    Y[:, 3] |= Y[:, 0]
+    tree = DecisionTreeClassifier(max_depth=4, random_state=0)
+    for order in ([0, 1, 2, 3], [2, 0, 3, 1]):
+        ours = ChainClassifier(tree, order=order, inference="greedy").fit(X, Y).predict(X)
+        # Where a leaf is a tie, smoothing prefers the more frequent label; scikit-learn the first one.
+        assert (ours == ClassifierChain(tree, order=order).fit(X, Y).predict(X)).mean() > 0.99
+
+
+def test_greedy_chain_is_a_point_mass_and_an_ensemble_a_vote():
+    X, Y = data()
+    single = ChainClassifier(inference="greedy").fit(X, Y).predict_joint(X).distribution
+    assert set(np.unique(np.concatenate(single.marginals(), axis=1))) == {0.0, 1.0}
+    votes = ChainClassifier(n_chains=4, inference="greedy", random_state=1).fit(X, Y)
+    chains = [
+        ChainClassifier(order=order.tolist(), inference="greedy").fit(X, Y).predict_joint(X).distribution
+        for order in votes.orders_
+    ]
+    shares = [np.mean(parts, axis=0) for parts in zip(*(c.marginals() for c in chains), strict=True)]
+    for ours, expected in zip(votes.predict_proba(X), shares, strict=True):
+        np.testing.assert_allclose(ours, expected, atol=1e-12)
+
+
+def test_an_ensemble_of_exact_chains_is_their_mixture():
+    X, Y = data()
+    ensemble = ChainClassifier(n_chains=3, random_state=2).fit(X, Y)
+    parts = [
+        ChainClassifier(order=order.tolist()).fit(X, Y).predict_joint(X).log_prob(Y)
+        for order in ensemble.orders_
+    ]
+    expected = np.log(np.mean(np.exp(parts), axis=0))
+    np.testing.assert_allclose(ensemble.predict_joint(X).log_prob(Y), expected, atol=1e-9)
+
+
+def test_random_orders_are_distinct_seeded_and_no_more_than_there_are():
+    X, Y = data(n=40)
+    fit = lambda **options: ChainClassifier(GaussianNB(), **options).fit(X, Y).orders_  # noqa: E731
+    every = fit(n_chains=20, random_state=0)
+    assert len(every) == 6
+    assert len({tuple(order) for order in every}) == 6
+    assert fit(n_chains=4, random_state=3).tolist() == fit(n_chains=4, random_state=3).tolist()
+    assert sorted(fit(order="random", random_state=0)[0]) == [0, 1, 2]
+    assert fit().tolist() == [[0, 1, 2]]
+
+
+def test_chains_share_models_with_the_same_parents():
+    X, Y = data(n=40)
+    model = ChainClassifier(GaussianNB(), n_chains=6, random_state=0).fit(X, Y)
+    assert len(model.models_) == 3 * 2**2  # a child and any set of the two others
+    assert model.links_.shape == (6, 3)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"order": ["rain", "wind"]},
+        {"order": ["rain", "wind", "snow"]},
+        {"order": [0, 1, 1]},
+        {"order": "rain"},
+        {"order": ["rain", "wind", "late"], "n_chains": 2},
+        {"n_chains": 0},
+        {"n_chains": 1.5},
+        {"inference": "exakt"},
+        {"engine": "fast"},
+    ],
+)
+def test_bad_chains_are_errors(options):
+    X, Y = data(n=20)
+    with pytest.raises(InputError):
+        ChainClassifier(**options).fit(X, Y).predict(X)
+
+
+# -- any estimator -----------------------------------------------------------------------------------------
+
+ESTIMATORS = [
+    LogisticRegression(),
+    GaussianNB(),
+    KNeighborsClassifier(3),
+    DecisionTreeClassifier(random_state=0),
+    RandomForestClassifier(5, random_state=0),
+    HistGradientBoostingClassifier(max_iter=3),
+    CalibratedClassifierCV(LinearSVC(), cv=2),
+]
+
+
+@pytest.mark.parametrize("form", WITH_ESTIMATOR)
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
+def test_any_classifier_will_do(form, estimator):
+    X, Y = data(n=100)
+    Y["constant"] = "same"
+    model = form(estimator).fit(X, Y)
+    assert np.isfinite(model.predict_joint(X).log_prob(Y)).all()
+    assert model.score(X, Y) > PriorClassifier().fit(X, Y).score(X, Y) - 0.05
+    assert (model.predict(X)["constant"] == "same").all()
+
+
+@pytest.mark.parametrize("form", WITH_ESTIMATOR)
+def test_no_probabilities_or_no_weights_are_clear_errors(form):
+    X, Y = data(n=20)
+    for estimator in (SVC(), LinearSVC(), make_pipeline(StandardScaler(), LinearSVC())):
+        with pytest.raises(InputError, match="CalibratedClassifierCV"):
+            form(estimator).fit(X, Y)
+    with pytest.raises(InputError, match="KNeighborsClassifier cannot take sample_weight"):
+        form(KNeighborsClassifier()).fit(X, Y, sample_weight=np.ones(20))
+
+
+def test_an_error_inside_an_estimator_names_the_variable():
+    X, Y = data(n=20)
+    with pytest.raises(ValueError, match="max_depth") as caught:
+        IndependentClassifier(DecisionTreeClassifier(max_depth=-3)).fit(X, Y)
+    assert "'rain'" in caught.value.__notes__[0]
+
+
+# -- containers --------------------------------------------------------------------------------------------
+
+
+@models
+def test_containers_of_features_agree(model):
+    X, Y = data(n=80)
+    labels = Y.astype(str).to_numpy()
+    expected = clone(model).fit(X.to_numpy(), labels).predict_proba(X.to_numpy())
+    frames = [X, pl.DataFrame({c: X[c].to_numpy() for c in X}), X.astype(object), X.astype("Float64")]
+    for frame in frames:
+        proba = clone(model).fit(frame, labels).predict_proba(frame)
+        for ours, theirs in zip(proba, expected, strict=True):
+            np.testing.assert_allclose(ours, theirs, atol=1e-12)
+
+
+@models
+def test_sparse_features_and_sparse_labels(model):
+    rng = np.random.default_rng(0)
+    X = sparse.random_array((80, 6), density=0.4, format="csc", rng=rng)
+    Y = sparse.csr_array((rng.random((80, 3)) < 0.4).astype(int))
+    answer = clone(model).fit(X, Y).predict(X)
+    assert sparse.issparse(answer)
+    assert answer.shape == (80, 3)
+
+
+def test_polars_in_polars_out():
+    X, Y = data()
+    frame = pl.DataFrame({"rain": Y["rain"].to_list(), "late": [bool(v) for v in Y["late"]]})
+    features = pl.DataFrame(
+        {"a": X["a"].to_list(), "b": [None, *X["b"].to_list()[1:]], "c": Y["rain"] == "wet"}
+    )
+    answer = ChainClassifier().fit(features, frame).predict(features)
+    assert isinstance(answer, pl.DataFrame)
+    assert answer.schema == frame.schema
+    assert (answer["rain"] == frame["rain"]).mean() > 0.9
+    with pytest.raises(InputError, match="collect"):
+        ChainClassifier().fit(features.lazy(), frame)
+
+
+def test_one_dimensional_labels_are_one_variable():
+    X, Y = data()
+    model = ChainClassifier().fit(X, Y["wind"])
+    assert model.predict_proba(X).shape == (150, 3)
+    assert list(model.classes_) == ["calm", "breeze", "storm"]
+    assert isinstance(model.predict(X), pd.Series)
+    assert model.predict(X).dtype == Y["wind"].dtype
+
+
+# -- frames with columns that are no numbers ---------------------------------------------------------------
+
+
+def mixed(n=150):
+    X, Y = data(n)
+    rng = np.random.default_rng(5)
+    X["place"] = np.where(Y["rain"] == "wet", "coast", rng.choice(["coast", "inland"], size=n))
+    X["day"] = pd.Timestamp("2024-05-01") + pd.to_timedelta(np.arange(n), unit="D")
+    return X, Y
+
+
+def column_pipeline(last=None):
+    columns = ColumnTransformer(
+        [
+            ("numbers", StandardScaler(), make_column_selector(dtype_include=float)),
+            ("text", OneHotEncoder(handle_unknown="ignore"), ["place"]),
+        ]
+    )
+    return make_pipeline(columns, LogisticRegression() if last is None else last)
+
+
+@pytest.mark.parametrize("form", WITH_ESTIMATOR)
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_mixed_frames_go_to_an_estimator_that_can_treat_them(form, library):
+    X, Y = mixed()
+    if library == "polars":
+        X = pl.DataFrame({c: X[c].to_list() for c in X})
+    model = form(column_pipeline()).fit(X, Y)
+    assert model.mixed_features_
+    assert list(model.feature_names_in_) == ["a", "b", "c", "d", "place", "day"]
+    assert (model.predict(X)["rain"].to_numpy() == Y["rain"].to_numpy()).mean() > 0.7
+    assert np.isfinite(model.predict_joint(X[:7]).log_prob(Y[:7])).all()
+
+
+@pytest.mark.parametrize("last", [None, DecisionTreeClassifier(max_depth=4, random_state=0)])
+def test_a_chain_hands_its_labels_through_a_column_transformer(last):
+    X, Y = mixed()
+    Y["again"] = Y["wind"]
+    model = ChainClassifier(column_pipeline(last)).fit(X, Y)
+    assert (model.predict(X, loss="subset")["again"] == model.predict(X, loss="subset")["wind"]).all()
+
+
+def test_mixed_frames_need_an_estimator_and_keep_their_columns():
+    X, Y = mixed()
+    for model in (IndependentClassifier(), ChainClassifier({"rain": column_pipeline()})):
+        with pytest.raises(InputError, match=r"'place', 'day' of X hold no numbers.*ColumnTransformer"):
+            model.fit(X, Y)
+    model = IndependentClassifier(column_pipeline()).fit(X, Y)
+    with pytest.raises(InputError, match="place"):
+        model.predict(X.drop(columns="place"))
+    with pytest.raises(InputError, match="order"):
+        model.predict(X[X.columns[::-1]])
+    with pytest.raises(InputError, match="must be a frame with the 6 columns"):
+        model.predict(X.to_numpy())
+    with pytest.raises(InputError, match="infinity, in the column 'a'"):
+        model.predict(X.assign(a=np.inf))
+    with pytest.raises(InputError, match="no rows"):
+        model.predict(X[:0])
+    assert PriorClassifier().fit(X, Y).predict(X).shape == (150, 3)
+
+
+# -- bad input ---------------------------------------------------------------------------------------------
+
+
+@models
+def test_features_that_cannot_be_used_are_named(model):
+    X, Y = data(n=30)
+    fitted = clone(model).fit(X, Y)
+    for wrong, word in [
+        (X.drop(columns=["b"]), "b"),
+        (X.rename(columns={"c": "see"}), "see"),
+        (X.assign(a=np.inf), "infinity"),
+        (X[:0], "0 sample"),
+    ]:
+        with pytest.raises(InputError, match=word):
+            fitted.predict(wrong)
+    with pytest.raises(InputError, match="2 features"):
+        clone(model).fit(X.to_numpy(), Y).predict(X.to_numpy()[:, :2])
+    with pytest.raises(InputError, match=r"2-dimensional|2D"):
+        clone(model).fit(X["a"], Y)
+    with pytest.raises(InputError, match="'a' of X hold no numbers, but did in fit"):
+        fitted.predict(X.assign(a="text"))
+    with pytest.raises(InputError, match="same name: 'a'"):
+        clone(model).fit(X.set_axis(list("aabc"), axis=1), Y)
+    with pytest.raises(InputError, match="strings"):
+        clone(model).fit(X.set_axis(["a", "b", "c", 4], axis=1), Y)
+    with pytest.raises(InputError, match="must hold numbers"):
+        clone(model).fit(X.astype(str).to_numpy(dtype="U"), Y)
+    with pytest.raises(InputError, match="30 rows, but y has 29"):
+        clone(model).fit(X, Y[:-1])
+
+
+@models
+def test_labels_that_cannot_be_used_are_named(model):
+    X, Y = data(n=30)
+    with pytest.raises(InputError, match="'late'"):
+        clone(model).fit(X, Y.assign(late=None))
+    with pytest.raises(InputError, match="continuous"):
+        clone(model).fit(X, np.random.default_rng(0).random((30, 2)))
+    with pytest.raises(InputError, match="requires y"):
+        clone(model).fit(X, None)
+    with pytest.raises(InputError, match="at least one row"):
+        clone(model).fit(X, np.empty((0, 2)))
+    with pytest.raises(LabelError, match="'hail'"):
+        clone(model).fit(X, Y).predict_joint(X).log_prob(Y.assign(rain="hail"))
+
+
+@pytest.mark.parametrize(
+    ("weight", "word"),
+    [
+        (np.zeros(30), "zero"),
+        (np.full(30, -1.0), "negative"),
+        (np.full(30, np.nan), "finite"),
+        (np.ones(29), "30"),
+        (["a"] * 30, "number"),
+    ],
+)
+def test_weights_that_cannot_be_used_are_errors(weight, word):
+    X, Y = data(n=30)
+    with pytest.raises(InputError, match=word):
+        PriorClassifier().fit(X, Y, sample_weight=weight)
+
+
+def test_missing_values_are_a_matter_of_the_estimator():
+    X, Y = data()
+    X.iloc[::5, 0] = np.nan
+    for good, features in ((None, X.assign(empty=np.nan)), (HistGradientBoostingClassifier(max_iter=3), X)):
+        model = ChainClassifier(good).fit(features, Y)
+        assert np.isfinite(model.predict_joint(features).log_prob(Y)).all()
+    with pytest.raises(InputError, match="NaN"):
+        ChainClassifier(GaussianNB()).fit(X, Y)
+    with pytest.raises(InputError, match="sparse"):
+        ChainClassifier(GaussianNB()).fit(sparse.csr_array(np.eye(30)), Y[:30])
+
+
+@models
+def test_one_row_and_constant_labels(model):
+    fitted = clone(model).fit([[1.0, 2.0]], [["a", 3]])
+    assert fitted.predict([[5.0, 5.0]]).tolist() == [["a", 3]]
+    assert [p.tolist() for p in fitted.predict_proba([[0.0, 0.0]])] == [[[1.0]], [[1.0]]]
+
+
+@models
+def test_zero_weights_are_as_good_as_no_rows(model):
+    X, Y = data()
+    weight = np.r_[np.ones(100), np.zeros(50)]
+    ours = clone(model).fit(X, Y, sample_weight=weight)
+    fewer = clone(model).fit(X[:100], Y[:100])
+    for a, b in zip(ours.predict_proba(X), fewer.predict_proba(X), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-9)
+
+
+# -- many categories ---------------------------------------------------------------------------------------
+
+
+def test_a_hundred_thousand_categories():
+    n = 100_000
+    X, y = np.zeros((n, 1)), np.arange(n)
+    y[-1] = 7
+    model = PriorClassifier().fit(X, y)
+    assert (model.predict(X) == 7).all()
+    assert model.predict_joint(X[:3]).prob(np.full(3, 7)) == pytest.approx(np.full(3, 3 / (2 * n - 1)))
+    both = PriorClassifier().fit(X, np.column_stack([y, y % 2]))
+    assert np.isfinite(both.predict_joint(X[:2]).log_prob([[7, 0], [8, 1]])).all()
+    for wide in (IndependentClassifier(), PowersetClassifier(), ChainClassifier()):
+        with pytest.raises(IntractableError, match="cells"):
+            wide.fit(X, np.column_stack([y, y % 2]))
+
+
+# -- scikit-learn's tools ----------------------------------------------------------------------------------
+
+
+@models
+def test_score_is_exact_match(model):
+    X, Y = data(missing=0.1)
+    fitted = clone(model).fit(X, Y)
+    truth, answer = fitted.space_.encode(Y), fitted.space_.encode(fitted.predict(X))
+    right = ((truth == answer) | (truth == UNKNOWN)).all(axis=1)[(truth != UNKNOWN).any(axis=1)]
+    assert fitted.score(X, Y) == pytest.approx(right.mean())
+    weight = np.arange(150.0)
+    assert fitted.score(X, Y, sample_weight=weight) <= 1.0
+
+
+def test_labels_unseen_in_training_are_wrong_in_score_not_an_error():
+    X, Y = data()
+    model = IndependentClassifier().fit(X, Y)
+    strange = Y.copy()
+    strange.loc[strange.index[:50], "rain"] = "hail"
+    rest = (model.predict(X) == Y).all(axis=1).to_numpy()
+    rest[:50] = False
+    assert model.score(X, strange) == pytest.approx(rest.mean())
+    nothing = pd.DataFrame({"rain": [None] * 2, "wind": [None] * 2, "late": [None] * 2})
+    assert np.isnan(model.score(X[:2], nothing))
+
+
+@models
+def test_cross_validation_with_classes_that_a_fold_lacks(model):
+    X, Y = data(n=60)
+    Y["rare"] = [*("common",) * 58, "odd", "strange"]
+    result = cross_validate(clone(model), X, Y, cv=KFold(4), error_score="raise")
+    assert np.isfinite(result["test_score"]).all()
+
+
+def test_grid_search_and_pipelines():
+    X, Y = data()
+    search = GridSearchCV(
+        DecisionClassifier(ChainClassifier(LogisticRegression())),
+        {"estimator__estimator__C": [0.01, 1.0], "loss": ["hamming", "subset"]},
+        cv=KFold(2),
+        error_score="raise",
+    ).fit(X, Y)
+    assert search.best_estimator_.loss in ("hamming", "subset")
+    pipeline = make_pipeline(StandardScaler(), PowersetClassifier(GaussianNB())).fit(X, Y)
+    assert pipeline.predict(X, loss="subset").shape == (150, 3)
+    assert pipeline.score(X, Y) > 0.2
+
+
+@models
+def test_clones_and_pickles(model):
+    X, Y = data(n=60)
+    fitted = clone(model).fit(X, Y)
+    again = pickle.loads(pickle.dumps(fitted))
+    assert again.predict(X).equals(fitted.predict(X))
+    assert not hasattr(clone(fitted), "space_")
+    joint = pickle.loads(pickle.dumps(fitted.predict_joint(X)))
+    np.testing.assert_allclose(joint.log_prob(Y), fitted.predict_joint(X).log_prob(Y))
+
+
+@pytest.mark.parametrize("form", [IndependentClassifier, ChainClassifier])
+def test_two_jobs_give_what_one_gives(form):
+    X, Y = data(n=60)
+    one, two = form().fit(X, Y), form(n_jobs=2).fit(X, Y)
+    for a, b in zip(one.predict_proba(X), two.predict_proba(X), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-12)
+
+
+def test_output_set_to_pandas_changes_nothing():
+    import sklearn
+
+    X, Y = data()
+    expected = ChainClassifier().fit(X, Y).predict_joint(X).log_prob(Y)
+    with sklearn.config_context(transform_output="pandas"):
+        np.testing.assert_allclose(ChainClassifier().fit(X, Y).predict_joint(X).log_prob(Y), expected)
+
+
+def test_a_new_model_writes_two_methods():
+    class Uniform(JointClassifier):
+        def _fit(self, X, codes, sample_weight):
+            self.n_ = len(codes)
+
+        def _predict_joint(self, X):
+            from tuplet.joint import FactorGraph
+
+            return FactorGraph.independent([np.log(np.full((len(X), k), 1 / k)) for k in self.space_.cards])
+
+    X, Y = data()
+    assert Uniform().fit(X, Y).predict(X).shape == (150, 3)
+
+
+def test_a_decision_needs_a_model():
+    X, Y = data(n=20)
+    with pytest.raises(InputError, match="predict_joint"):
+        DecisionClassifier(GaussianNB()).fit(X, Y)
+    with pytest.raises(InputError, match="loss"):
+        DecisionClassifier(PriorClassifier(), "logistic").fit(X, Y)
