@@ -22,16 +22,25 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
+from threadpoolctl import threadpool_limits
 
 from tuplet.exceptions import InputError, IntractableError
 from tuplet.joint.base import all_outcomes
 from tuplet.local import SmoothedClassifier, StackedModel, default_estimator
+from tuplet.local.base import GridBound
 from tuplet.local.columns import admit_columns
 from tuplet.local.estimators import accepts, weight_arguments
 from tuplet.local.inputs import put_beside
 from tuplet.local.onehot import OneHot
 from tuplet.local.parallel import run_many
 from tuplet.typing import UNKNOWN
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Keep the forests' and boosters' own threads from waiting for each other on a busy machine."""
+    with threadpool_limits(1):
+        yield
 
 
 def data(n=120, d=4, parent_cards=(2, 3), child_card=3, seed=0):
@@ -208,7 +217,7 @@ def test_one_hot_columns():
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=4), st.integers(0, 10**6))
 def test_effects_are_columns_times_slopes(cards, seed):
     rng = np.random.default_rng(seed)
-    codes = np.column_stack([rng.integers(-1, card, size=9) for card in cards]).reshape(9, len(cards))
+    codes = np.column_stack([rng.integers(card, size=9) for card in cards])
     one_hot = OneHot.fit(codes, cards, rng.random(9))
     slopes = rng.normal(size=(one_hot.starts[-1], 3))
     total = sum((e[codes[:, i]] for i, e in enumerate(one_hot.effects(slopes))), np.zeros((9, 3)))
@@ -238,11 +247,15 @@ def test_bound_model_equals_predict_proba_of_the_assembled_columns(estimator, ch
     model, X, _, _ = fitted(estimator, child_card=child_card)
     rng = np.random.default_rng(1)
     rows = rng.integers(len(X), size=300)
-    parents = np.column_stack([rng.integers(-1, card, size=300) for card in (2, 3)])
+    parents = np.column_stack([rng.integers(card, size=300) for card in (2, 3)])
     columns = np.concatenate([X[rows], model.one_hot_.columns(parents)], axis=1)
-    expected = model.classifier_.smooth(model.classifier_.estimator.predict_proba(columns))
+    expected = np.log(model.classifier_.smooth(model.classifier_.estimator.predict_proba(columns)))
     answer = model.bind(X)(rows, parents)
     np.testing.assert_allclose(answer, expected, atol=1e-10)
+    np.testing.assert_allclose(model.log_proba(X[rows], parents), expected, atol=1e-10)
+    codes = np.full((300, 5), UNKNOWN)
+    codes[:, [3, 1]] = parents
+    np.testing.assert_allclose(model.bind(X, [3, 1])(rows, codes), expected, atol=1e-10)
     np.testing.assert_allclose(np.exp(answer).sum(axis=1), 1, atol=1e-12)
 
 
@@ -258,11 +271,23 @@ def test_effects_stay_exact_with_large_offsets_and_missing_values():
     X, *_ = data()
     X = 1e3 * X + 1e5
     X[::7, 1], X[:, 3] = np.nan, np.nan
-    model, *_ = fitted(X=X)
-    rows, parents = np.arange(len(X)), np.tile([1, 2], (len(X), 1))
-    columns = np.concatenate([X, model.one_hot_.columns(parents)], axis=1)
-    expected = model.classifier_.smooth(model.classifier_.estimator.predict_proba(columns))
-    np.testing.assert_allclose(model.bind(X)(rows, parents), expected, atol=1e-10)
+    for features in (X, np.nan_to_num(X)):
+        model, *_ = fitted(X=features)
+        rows, parents = np.arange(len(X)), np.tile([1, 2], (len(X), 1))
+        np.testing.assert_allclose(
+            model.bind(features)(rows, parents), model.log_proba(features, parents), atol=1e-10
+        )
+
+
+@pytest.mark.parametrize("child_card", [1, 2, 3, 5])
+def test_a_grid_is_every_pair_of_rows_and_parents(child_card):
+    X, parents, child, _ = data()
+    child = np.minimum(child, child_card - 1)
+    model = StackedModel().fit(X, parents, child, parent_cards=(2, 3), child_card=child_card)
+    bound, rows, values = model.bind(X), np.array([5, 0, 7]), all_outcomes((2, 3))
+    assert isinstance(bound, GridBound)
+    expected = np.stack([model.log_proba(X[rows], np.tile(v, (3, 1))) for v in values], axis=1)
+    np.testing.assert_allclose(bound.grid(rows, values), np.exp(expected), atol=1e-10)
 
 
 def test_many_columns_of_parents_are_probed_in_blocks():
@@ -270,9 +295,8 @@ def test_many_columns_of_parents_are_probed_in_blocks():
     parents, child = rng.integers(1100, size=(300, 1)), rng.integers(2, size=300)
     X = rng.normal(size=(300, 2))
     model = StackedModel().fit(X, parents, child, parent_cards=(1100,), child_card=2)
-    columns = np.concatenate([X, model.one_hot_.columns(parents)], axis=1)
-    expected = model.classifier_.smooth(model.classifier_.estimator.predict_proba(columns))
-    np.testing.assert_allclose(model.log_proba(X, parents), expected, atol=1e-10)
+    bound = model.bind(X)(np.arange(300), parents)
+    np.testing.assert_allclose(bound, model.log_proba(X, parents), atol=1e-10)
 
 
 @pytest.mark.parametrize("estimator", [None, GaussianNB()])

@@ -22,7 +22,8 @@ from tuplet.exceptions import (
     LabelError,
     MissingDependencyError,
 )
-from tuplet.joint.atoms import Atoms
+from tuplet.inference import Exact, Factor
+from tuplet.joint import Atoms, FactorGraph
 from tuplet.joint.base import JointDistribution, Ranking, all_outcomes
 from tuplet.losses import Hamming
 from tuplet.prediction import JointPrediction
@@ -435,3 +436,14 @@ def test_plots_without_matplotlib(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(MissingDependencyError, match=r"pip install tuplet\[plots\]"):
         predict()[2].plot()
+
+
+def test_errors_from_below_the_rim_speak_of_variables_by_name():
+    space = ClassSpace(("weather", "umbrella"), (np.array(["dry", "wet", "snow"]), np.array([False, True])))
+    table = np.log(np.full((3, 2, 1), 1 / 6))
+    narrow = FactorGraph((3, 2), [Factor((0, 1), table)], 1, engine=Exact(max_table=4))
+    prediction = JointPrediction(narrow, space)
+    with pytest.raises(IntractableError, match=r"eliminating '(weather|umbrella)' needs a table of 6 cells"):
+        prediction.marginals()
+    with pytest.raises(InputError, match="'weather' has 3 values"):
+        prediction.decide("f1")

@@ -30,7 +30,19 @@ __all__ = [
 
 
 class TupletError(Exception):
-    """Base of every error that Tuplet raises on purpose."""
+    """Base of every error that Tuplet raises on purpose.
+
+    Parameters
+    ----------
+    message : str
+    variable : int, optional
+        The class variable that is to blame, where only its position is known. The message then says
+        "variable 3", and the rim, which knows names, says it by name.
+    """
+
+    def __init__(self, message: str = "", *, variable: int | None = None) -> None:
+        super().__init__(message)
+        self.variable = variable
 
 
 class InputError(TupletError, ValueError):

@@ -23,7 +23,7 @@ def marginal_frame(space: ClassSpace, j: int, table: Floats, index: pd.Index | N
     titles = [str(label) for label in categories]
     if len(set(titles)) < len(titles):
         titles = [show(label) for label in categories]
-    return pl.DataFrame(table, schema=titles)
+    return pl.DataFrame(table, schema=titles, orient="row")  # polars would guess from the memory layout
 
 
 def tidy_frame(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar, cast, final
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,7 @@ import pandas as pd
 
 from tuplet import rendering
 from tuplet.evidence import encode_known, known_text
-from tuplet.exceptions import ApproximationWarning, ImpossibleEvidenceError, InputError
+from tuplet.exceptions import ApproximationWarning, ImpossibleEvidenceError, InputError, TupletError
 from tuplet.frames import marginal_frame, tidy_frame
 from tuplet.joint.base import JointDistribution
 from tuplet.losses import get_loss
@@ -26,6 +27,25 @@ if TYPE_CHECKING:
     from tuplet.losses import Loss
 
 __all__ = ["JointPrediction"]
+
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def _named(method: _Method) -> _Method:
+    """Let a method's errors speak of class variables by name: below the rim only positions are known."""
+
+    @wraps(method)
+    def with_names(self: JointPrediction, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return method(self, *args, **kwargs)
+        except TupletError as error:
+            if error.variable is None:
+                raise
+            name = (*self.space.names, "a hidden variable")[min(error.variable, self.space.n_variables)]
+            raise type(error)(str(error).replace(f"variable {error.variable}", repr(name))) from None
+
+    return cast(_Method, with_names)
 
 
 @final
@@ -100,6 +120,7 @@ class JointPrediction:
 
     # -- the most probable --------------------------------------------------------------------------------
 
+    @_named
     def mode(self) -> Any:
         """Most probable combination of labels of every row.
 
@@ -113,6 +134,7 @@ class JointPrediction:
         """Whether the mode of each row (n,) is proven; False where a search ended on its budget."""
         return self.distribution.mode().proven
 
+    @_named
     def top_k(self, k: int = 5) -> Any:
         """Return the k most probable combinations of every row, best first.
 
@@ -132,6 +154,7 @@ class JointPrediction:
 
     # -- probabilities ------------------------------------------------------------------------------------
 
+    @_named
     def marginals(self) -> dict[str, Any]:
         """Probabilities of the labels of each variable: a frame (n, k_j) by name, a column for each label."""
         tables = self.distribution.marginals()
@@ -140,6 +163,7 @@ class JointPrediction:
             for j, name in enumerate(self.space.names)
         }
 
+    @_named
     def log_prob(self, Y: Any) -> Floats:
         """Log-probability (n,) of labels.
 
@@ -155,6 +179,7 @@ class JointPrediction:
         """Probability (n,) of labels; see `log_prob`."""
         return np.exp(self.log_prob(Y))
 
+    @_named
     def entropy(self) -> Floats:
         """Shannon entropy (n,) of the joint distribution in nats: how unsure the model is."""
         return self.distribution.entropy()
@@ -166,6 +191,7 @@ class JointPrediction:
 
     # -- other distributions ------------------------------------------------------------------------------
 
+    @_named
     def given(self, known: Any = None, /, **labels: Any) -> JointPrediction:
         """Return what the model believes once some labels are known.
 
@@ -197,10 +223,12 @@ class JointPrediction:
 
     # -- decisions and draws ------------------------------------------------------------------------------
 
+    @_named
     def decide(self, loss: str | Loss = "hamming") -> Any:
         """Labels with the least expected loss: a name such as "hamming", "subset" or "f1", or a `Loss`."""
         return self.space.decode(get_loss(loss).decide(self.distribution), self.index)
 
+    @_named
     def sample(self, size: int = 1, random_state: Seed = None) -> Any:
         """Draw `size` combinations for every row.
 
@@ -220,6 +248,7 @@ class JointPrediction:
 
     # -- tables and pictures ------------------------------------------------------------------------------
 
+    @_named
     def to_frame(self) -> Any:
         """One line per row: the most probable combination and how probable it is.
 

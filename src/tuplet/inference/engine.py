@@ -192,7 +192,8 @@ class Exact(Engine):
             raise IntractableError(
                 f"FactorGraph: {query} by eliminating variable {variable} needs a table of {largest:,}"
                 f" cells (max_table={self.max_table:,}). Use engine=BeliefPropagation(), or raise"
-                " Exact(max_table=...)."
+                " Exact(max_table=...).",
+                variable=variable,
             )
         return plan
 

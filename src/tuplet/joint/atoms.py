@@ -7,6 +7,7 @@ from typing import Self, final
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 from scipy.special import logsumexp
 
 from tuplet.exceptions import InputError
@@ -119,15 +120,20 @@ class Atoms(JointDistribution):
     def _flat_marginals(self) -> Floats:
         flat = np.zeros((len(self), sum(self.cards)))
         if self._shared:
-            indicator = np.zeros((self.codes.shape[1], flat.shape[1]))
-            np.put_along_axis(indicator, self.codes[0] + self.offsets[:-1], 1.0, axis=1)
-            flat = np.exp(self.log_weights) @ indicator
+            flat = np.exp(self.log_weights) @ self._indicator()
         else:
             weights = np.exp(self.log_weights)
             rows = np.arange(len(self))[:, None]
             for j, offset in enumerate(self.offsets[:-1]):
                 np.add.at(flat, (rows, self.codes[..., j] + offset), weights)
         return np.minimum(flat, 1.0)
+
+    def _indicator(self) -> sparse.csr_array:
+        """Which values the shared atoms have, (a, sum of cards); sparse, as both may be many."""
+        a, m = self.codes.shape[1:]
+        columns = (self.codes[0] + self.offsets[:-1]).ravel()
+        parts = (np.ones(a * m), columns, np.arange(0, a * m + 1, m))
+        return sparse.csr_array(parts, shape=(a, sum(self.cards)))
 
     def _top_k(self, k: int) -> Ranking:
         order = np.argsort(-self.log_weights, axis=1, kind="stable")[:, :k]

@@ -285,9 +285,7 @@ class Autoregressive(JointDistribution):
 
     def _top_k(self, k: int) -> Ranking:
         found = best_first(len(self), self.cards, self.order, self._expand, k, self.search, dive=k)
-        barren = np.flatnonzero(np.isneginf(found.log_prob[:, 0]))
-        if len(barren):
-            self._rescue(found, barren)
+        self._rescue(found)
         log_prob = np.minimum(found.log_prob - self._log_evidence[:, None], 0.0)
         return Ranking(found.codes, log_prob, found.proven)
 
@@ -304,10 +302,11 @@ class Autoregressive(JointDistribution):
             values[at] = np.where(possible, bounds[at, None] + log_p, -np.inf)
         return values
 
-    def _rescue(self, found: Ranking, barren: npt.NDArray[np.intp]) -> None:
-        """Complete prefixes that are known to reach the evidence, where the search ended before any did."""
-        some, k = self._take(barren), found.codes.shape[1]
-        for reached in some._posterior():
-            for part in some._chain.follow(reached, self.n_variables, Beam(k)):
-                found.codes[barren[part.query], part.rank()] = part.codes
-                found.log_prob[barren[part.query], part.rank()] = part.log_prob
+    def _rescue(self, found: Ranking) -> None:
+        """Fill rows without any outcome: complete prefixes that are known to reach the evidence."""
+        barren = np.flatnonzero(np.isneginf(found.log_prob[:, 0]))
+        some = self._take(barren)
+        for reached in some._posterior() if len(barren) else ():
+            for part in some._chain.follow(reached, self.n_variables, Beam(found.codes.shape[1])):
+                place = (barren[part.query], part.rank())
+                found.codes[place], found.log_prob[place] = part.codes, part.log_prob

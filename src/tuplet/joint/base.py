@@ -286,7 +286,8 @@ class JointDistribution(ABC):
         wide = [j for j, card in enumerate(self.cards) if card > 2]
         if wide:
             raise InputError(
-                f"{query}: needs binary variables, but variable {wide[0]} has {self.cards[wide[0]]} values."
+                f"{query}: needs binary variables, but variable {wide[0]} has {self.cards[wide[0]]} values.",
+                variable=wide[0],
             )
 
 

@@ -96,6 +96,12 @@ class Chain:
         last = np.full(n, max(depth, reached.depth) - 1)
         return self._walk(free, np.arange(n), last, policy or self.engine, observe).run(reached)
 
+    def complete(self, known: Codes, policy: Policy) -> Iterator[Frontier]:
+        """Walk to complete outcomes that have the known values (n, m), one query per row."""
+        n = len(self.origin)
+        walk = self._walk(known, np.arange(n), np.full(n, len(self.cards) - 1), policy)
+        return walk.run(walk.root(np.arange(n)))
+
     def _walk(
         self,
         known: Codes,

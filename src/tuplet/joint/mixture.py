@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Self, final
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import entr, logsumexp
+from scipy.special import logsumexp
 
 from tuplet.exceptions import InputError
 from tuplet.joint.autoregressive import Autoregressive
 from tuplet.joint.base import JointDistribution, Ranking
+from tuplet.joint.ceiling import Ceiling, propose
 from tuplet.joint.search import Search, best_first
 from tuplet.typing import UNKNOWN, Codes, Floats
 
 __all__ = ["Mixture"]
 
+_FEW = 64
+"""Outcomes up to which all of them are evaluated rather than searched."""
+
 _CANDIDATES = 4
 """Outcomes that each component proposes for the mode, at least."""
+
+_MARGIN = np.log(2)
+"""Chains list their outcomes down to half of the k-th probability known so far. An outcome that beats it must
+exceed it in some component, so the margin is not needed for a proof. But without it an outcome that a single
+chain favours keeps a bound above the answer until it is complete; with it a fifth of the nodes suffice."""
 
 _CELLS = 2**22
 """Probabilities of outcomes that are held at once."""
@@ -39,8 +48,8 @@ class Mixture(JointDistribution):
     components : tuple of JointDistribution
         C distributions of the same n rows and the same variables.
     search : Search
-        Budget of the search for the most probable outcomes. If there are no more outcomes than `max_nodes`
-        all of them are evaluated; otherwise branch and bound proves the answer or says that it could not.
+        Budget of the search for the most probable outcomes: branch and bound from the components' best
+        ones, which proves the answer or says that it could not.
 
     Examples
     --------
@@ -95,19 +104,10 @@ class Mixture(JointDistribution):
     # -- averages -----------------------------------------------------------------------------------------
 
     def _log_prob(self, codes: Codes) -> Floats:
-        return self._mix([component._log_prob(codes) for component in self.components])
+        return _mix(self.log_weights, [component._log_prob(codes) for component in self.components])
 
     def _bound(self, codes: Codes) -> Floats:
-        return self._mix([component._bound(codes) for component in self.components])
-
-    def _mix(self, log_values: list[Floats]) -> Floats:
-        """Average values (s, n) of the components, given and returned as logarithms."""
-        terms = np.stack(log_values, axis=-1)
-        # A bound may be infinite; a component without weight must not turn it into nan.
-        present = np.broadcast_to(self.log_weights > -np.inf, terms.shape)
-        terms = np.add(terms, self.log_weights, out=np.full(terms.shape, -np.inf), where=present)
-        with np.errstate(divide="ignore"):
-            return np.asarray(logsumexp(terms, axis=-1))
+        return _mix(self.log_weights, [component._bound(codes) for component in self.components])
 
     def _average(self, query: Callable[[JointDistribution], Floats]) -> Floats:
         """Average the components' answers (n, ...)."""
@@ -161,57 +161,109 @@ class Mixture(JointDistribution):
     # -- the most probable outcomes -----------------------------------------------------------------------
 
     def _top_k(self, k: int) -> Ranking:
-        if self.n_outcomes <= self.search.max_nodes:
-            ranking = self._enumerate_top_k(k)
-        else:
-            start = _propose(self, max(k, _CANDIDATES))
-            log_prob = self._log_prob(start.transpose(1, 0, 2)).T
-            ranking = best_first(
-                len(self), self.cards, self._order(), self._expand, k, self.search, (start, log_prob)
-            )
-        return ranking._replace(proven=ranking.proven & _scores_exactly(self))
+        mixture = self._flatten()
+        exact = all(_scores_exactly(component) for component in mixture.components)
+        ranking = mixture._enumerate(k) if self.n_outcomes <= _FEW else mixture._search(k)
+        return ranking._replace(proven=ranking.proven & exact)
 
-    def _enumerate_top_k(self, k: int) -> Ranking:
-        step = max(1, _CELLS // self.n_outcomes)
-        blocks = [np.arange(a, min(a + step, len(self))) for a in range(0, len(self), step)]
-        parts = [self._take(rows).to_atoms(self.n_outcomes)._top_k(k) for rows in blocks]
+    def _flatten(self) -> Mixture:
+        """Return the same distribution without mixtures among its components."""
+        log_weights: list[Floats] = []
+        components: list[JointDistribution] = []
+        for c, component in enumerate(self.components):
+            inner = component._flatten() if isinstance(component, Mixture) else None
+            components += inner.components if inner else (component,)
+            log_weights.append(self.log_weights[:, c, None] + (inner.log_weights if inner else 0.0))
+        return Mixture(np.concatenate(log_weights, axis=1), tuple(components), self.search)
+
+    def _enumerate(self, k: int) -> Ranking:
+        step = _CELLS // _FEW
+        blocks = [np.arange(a, min(a + step, len(self))) for a in range(0, max(1, len(self)), step)]
+        parts = [self._take(rows).to_atoms(_FEW)._top_k(k) for rows in blocks]
         return Ranking(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
-    def _order(self) -> list[int]:
-        """Return the order of branching."""
-        marginals = np.split(self._flat_marginals(), self.offsets[1:-1], axis=1)
-        return [
-            int(v)
-            for v in np.argsort([-entr(table).sum(axis=1).mean() for table in marginals], kind="stable")
+    def _search(self, k: int) -> Ranking:
+        start, log_prob = self._proposals(k)
+        known = -np.partition(-log_prob, k - 1, axis=1)[:, k - 1]
+        ceilings = [
+            Ceiling.above(part, known - _MARGIN, self.search.max_nodes)
+            if isinstance(part, Autoregressive)
+            else None
+            for part in self.components
         ]
 
+        def expand(
+            rows: npt.NDArray[np.intp], codes: Codes, variables: npt.NDArray[np.intp], bounds: Floats
+        ) -> Floats:
+            return self._expand(ceilings, rows, codes, variables)
+
+        order = _disagreement(start, log_prob)
+        return best_first(len(self), self.cards, order, expand, k, self.search, (start, log_prob))
+
+    def _proposals(self, k: int) -> tuple[Codes, Floats]:
+        """Return outcomes (n, c, m) that are best in some component, and their log-probabilities (n, c)."""
+        width = max(k, _CANDIDATES)
+        codes = np.concatenate([_propose(component, width) for component in self.components], axis=1)
+        rows = np.broadcast_to(np.arange(len(self))[:, None, None], (*codes.shape[:2], 1))
+        _, first = np.unique(
+            np.dstack([rows, codes]).reshape(-1, codes.shape[2] + 1), axis=0, return_index=True
+        )
+        usable = np.zeros(codes.shape[:2], bool)
+        usable.ravel()[first] = True  # an outcome that several components propose counts once
+        usable &= (codes != UNKNOWN).all(axis=2)
+        return codes, np.where(usable, self._log_prob(codes.transpose(1, 0, 2)).T, -np.inf)
+
     def _expand(
-        self, rows: npt.NDArray[np.intp], codes: Codes, variables: npt.NDArray[np.intp], bounds: Floats
+        self,
+        ceilings: list[Ceiling | None],
+        rows: npt.NDArray[np.intp],
+        codes: Codes,
+        variables: npt.NDArray[np.intp],
     ) -> Floats:
-        """Bound children by the mixture of the components' bounds; see `Expand`."""
+        """Bound children by the average of the components' bounds; see `Expand`."""
         card = self.cards[variables[0]]
         children = np.repeat(codes[None], card, axis=0)
         children[:, np.arange(len(rows)), variables] = np.arange(card)[:, None]
         complete = (children[0] != UNKNOWN).all(axis=1)
         values = np.empty((card, len(rows)))
-        for chosen, exact in ((complete, True), (~complete, False)):
-            if chosen.any():
-                some = self._take(rows[chosen])
-                values[:, chosen] = (some._log_prob if exact else some._bound)(children[:, chosen])
+        values[:, complete] = self._take(rows[complete])._log_prob(children[:, complete])
+        values[:, ~complete] = self._ceil(ceilings, rows[~complete], children[:, ~complete])
         return values.T
+
+    def _ceil(self, ceilings: list[Ceiling | None], rows: npt.NDArray[np.intp], codes: Codes) -> Floats:
+        bounds = [
+            component._take(rows)._bound(codes) if ceiling is None else ceiling.bound(rows, codes)
+            for component, ceiling in zip(self.components, ceilings, strict=True)
+        ]
+        return _mix(self.log_weights[rows], bounds)
+
+
+def _mix(log_weights: Floats, log_values: list[Floats]) -> Floats:
+    """Average values (s, n) of the components, given and returned as logarithms."""
+    terms = np.stack(log_values, axis=-1)
+    # A bound may be infinite; a component without weight must not turn it into nan.
+    present = np.broadcast_to(log_weights > -np.inf, terms.shape)
+    terms = np.add(terms, log_weights, out=np.full(terms.shape, -np.inf), where=present)
+    with np.errstate(divide="ignore"):
+        return np.asarray(logsumexp(terms, axis=-1))
 
 
 def _scores_exactly(joint: JointDistribution) -> bool:
     """Whether the log-probability of a complete outcome, and so the proof of the mode, is exact."""
-    if isinstance(joint, Mixture):
-        return all(_scores_exactly(component) for component in joint.components)
     return joint.scores_exactly if isinstance(joint, Autoregressive) else joint.tolerance == 0
 
 
 def _propose(joint: JointDistribution, k: int) -> Codes:
-    """Return good outcomes (n, c, m) of a component, at little cost and without proof."""
-    if isinstance(joint, Mixture):
-        return np.concatenate([_propose(component, k) for component in joint.components], axis=1)
-    if isinstance(joint, Autoregressive):
-        joint = replace(joint, search=Search(max_nodes=0))
-    return joint.top_k(k).codes
+    """Return good outcomes (n, k, m) of a component."""
+    return propose(joint, k) if isinstance(joint, Autoregressive) else joint.top_k(k).codes
+
+
+def _disagreement(proposals: Codes, log_prob: Floats) -> list[int]:
+    """Order the variables by how often proposals (n, c, m) differ in them from the best of their row.
+
+    Where components want different values, the sum of their bounds exceeds the bound of their sum; so these
+    variables are fixed first.
+    """
+    best = np.take_along_axis(proposals, log_prob.argmax(axis=1)[:, None, None], axis=1)
+    share = (proposals != best).mean(axis=(0, 1)) if len(proposals) else np.zeros(proposals.shape[2])
+    return [int(v) for v in np.argsort(-share, kind="stable")]

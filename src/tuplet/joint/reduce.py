@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from tuplet.joint.atoms import Atoms
 from tuplet.joint.frontier import Frontier
-from tuplet.typing import Floats
+from tuplet.typing import Codes, Floats
 
-__all__ = ["count_marginals", "pairwise", "stack", "tally"]
+__all__ = ["count_marginals", "pad", "pairwise", "stack", "tally"]
 
 
 def tally(part: Frontier, values: npt.NDArray[np.intp], card: int, weights: Floats) -> Floats:
@@ -52,14 +52,19 @@ def count_marginals(parts: Iterable[Frontier], variables: Sequence[int], n: int)
     return answer
 
 
-def stack(parts: Iterable[Frontier], cards: tuple[int, ...], n: int) -> Atoms:
-    """Return the outcomes of n rows as atoms, padded to the longest row."""
+def pad(parts: Iterable[Frontier], m: int, n: int) -> tuple[Codes, Floats]:
+    """Return the outcomes of n rows, (n, a, m), and their log-masses, (n, a), padded to the longest row."""
     held = [(part.query, part.rank(), part.codes, part.log_mass) for part in parts]
-    n_atoms = 1 + max(int(rank.max()) for _, rank, _, _ in held)
-    codes = np.zeros((n, n_atoms, len(cards)), dtype=np.intp)
-    log_weights = np.full((n, n_atoms), -np.inf)
-    for query, rank, outcomes, log_mass in held:
-        codes[query, rank] = outcomes
-        log_weights[query, rank] = log_mass
-    shared = not np.isneginf(log_weights).any() and bool((codes == codes[:1]).all())
-    return Atoms(cards, codes[:1] if shared else codes, log_weights)
+    longest = 1 + max((int(rank.max()) for _, rank, _, _ in held), default=0)
+    codes = np.zeros((n, longest, m), dtype=np.intp)
+    log_mass = np.full((n, longest), -np.inf)
+    for query, rank, outcomes, masses in held:
+        codes[query, rank], log_mass[query, rank] = outcomes, masses
+    return codes, log_mass
+
+
+def stack(parts: Iterable[Frontier], cards: tuple[int, ...], n: int) -> Atoms:
+    """Return the outcomes of n rows as atoms."""
+    codes, log_mass = pad(parts, len(cards), n)
+    shared = not np.isneginf(log_mass).any() and bool((codes == codes[:1]).all())
+    return Atoms(cards, codes[:1] if shared else codes, log_mass)

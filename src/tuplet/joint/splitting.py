@@ -13,7 +13,7 @@ from tuplet.joint.base import ENUMERATION_LIMIT
 from tuplet.joint.frontier import Frontier
 from tuplet.typing import Floats
 
-__all__ = ["Beam", "Enumerate", "MonteCarlo", "Multinomial"]
+__all__ = ["Above", "Beam", "Enumerate", "MonteCarlo", "Multinomial"]
 
 
 @final
@@ -167,6 +167,43 @@ class Beam:
         """See `Policy.prune`."""
         best_first = live.take(np.lexsort([-live.log_prob, live.query]))
         return best_first.take(best_first.rank() < self.width)
+
+
+@dataclass(frozen=True)
+class Above:
+    """Follow the prefixes more probable than a threshold; the best of them only, should they be too many.
+
+    Parameters
+    ----------
+    log_threshold : array, shape (q,)
+    width : int
+        Prefixes of a query that are followed at most.
+    floor : array, shape (q,)
+        Written: what is not followed has at most this log-probability, with everything that it leads to.
+    """
+
+    log_threshold: Floats
+    width: int
+    floor: Floats
+
+    def enter(self, live: Frontier) -> Frontier:
+        """See `Policy.enter`."""
+        self.floor[live.query] = self.log_threshold[live.query]
+        return live
+
+    def divide(self, live: Frontier, log_p: Floats) -> tuple[Floats, npt.NDArray[np.intp]]:
+        """See `Policy.divide`."""
+        return log_p, np.zeros(log_p.shape, dtype=np.intp)
+
+    def prune(self, live: Frontier) -> Frontier:
+        """See `Policy.prune`."""
+        live = live.take(live.log_prob > self.log_threshold[live.query])
+        if len(live) <= self.width:
+            return live
+        best = live.take(np.lexsort([-live.log_prob, live.query]))
+        late = best.rank() >= self.width
+        np.maximum.at(self.floor, best.query[late], best.log_prob[late])
+        return best.take(~late)
 
 
 def _below(

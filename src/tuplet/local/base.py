@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Self, TypeAlias
+from typing import Protocol, Self, TypeAlias, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -14,16 +14,24 @@ from tuplet.local.inputs import Features, n_rows
 from tuplet.local.smoothed import require_size
 from tuplet.typing import Codes, Floats
 
-__all__ = ["Bound", "LocalModel"]
+__all__ = ["Bound", "GridBound", "LocalModel"]
 
 Bound: TypeAlias = Callable[[npt.NDArray[np.intp], Codes], Floats]
-"""(positions of rows (r,), codes of their parents (r, p)) -> log-probabilities (r, k)."""
+"""(positions of rows (r,), codes (r, v) with the parents among them) -> log-probabilities (r, k)."""
+
+
+@runtime_checkable
+class GridBound(Protocol):
+    """A bound model that evaluates every pair of some rows and some values of the parents cheaply."""
+
+    def grid(self, rows: npt.NDArray[np.intp], parents: Codes) -> Floats:
+        """Return the probabilities (r, q, k) of the child for rows (r,), each with all of parents (q, p)."""
 
 
 class LocalModel(ABC):
     """p(y_j | x, y_parents) for one class variable: codes and features in, log-probabilities out.
 
-    A new local model writes `fit` and `bind`.
+    A new local model writes `fit`, `bind` and `log_proba`.
     """
 
     parent_cards_: tuple[int, ...]
@@ -46,12 +54,20 @@ class LocalModel(ABC):
         """
 
     @abstractmethod
-    def bind(self, X: Features) -> Bound:
-        """Return the model with x fixed to the rows of X: what depends on x alone is computed here, once."""
+    def bind(self, X: Features, positions: Sequence[int] | None = None) -> Bound:
+        """Return the model with x fixed to the rows of X: what depends on x alone is computed here, once.
 
+        Parameters
+        ----------
+        X : features, n rows
+        positions : sequence of int, optional
+            Columns of the codes, which the bound model will be given, that hold the parents; the first p
+            unless told. A bound model needs the values of all parents.
+        """
+
+    @abstractmethod
     def log_proba(self, X: Features, parents: Codes) -> Floats:
         """Log-probabilities (n, k) of the child given the rows of X and codes of the parents (n, p)."""
-        return self.bind(X)(np.arange(n_rows(X)), parents)
 
     def log_table(self, X: Features) -> Floats:
         """Log-probabilities for every value of the parents, shape (*parent_cards, k, n): a factor's table."""

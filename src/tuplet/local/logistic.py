@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import softmax
+from scipy.special import expit
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
@@ -61,12 +61,14 @@ def _is_softmax(estimator: LogisticRegression) -> bool:
 
 
 def linear_predictor(estimator: Any, inputs: Any) -> Floats:
-    """Logits (n, c) of an additive classifier: their softmax is its `predict_proba`."""
+    """Logits of an additive classifier, whose `probabilities` are its `predict_proba`.
+
+    Shape (n, c), or (n, 1) for two classes: the logit of the second.
+    """
     decision = _evaluate(estimator, inputs)
     if decision is None:
         decision = np.asarray(estimator.decision_function(inputs), dtype=float)
-        decision = decision[:, None] if decision.ndim == 1 else decision
-    return decision if decision.shape[1] > 1 else np.hstack([np.zeros_like(decision), decision])
+    return decision.reshape(len(decision), -1)
 
 
 def _evaluate(estimator: Any, inputs: Any) -> Floats | None:
@@ -93,5 +95,13 @@ def _leaves_alone(imputer: SimpleImputer) -> bool:
 
 
 def probabilities(logits: Floats) -> Floats:
-    """Softmax over the last axis."""
-    return softmax(logits, axis=-1)
+    """Probabilities (..., c) of logits (..., c), or (..., 2) of (..., 1); the logits may be overwritten."""
+    if logits.shape[-1] == 1:
+        proba = np.empty((*logits.shape[:-1], 2))
+        expit(logits[..., 0], out=proba[..., 1])
+        np.subtract(1.0, proba[..., 1], out=proba[..., 0])
+        return proba
+    logits -= logits.max(axis=-1, keepdims=True)
+    np.exp(logits, out=logits)
+    logits /= logits.sum(axis=-1, keepdims=True)
+    return logits

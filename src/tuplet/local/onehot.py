@@ -67,21 +67,18 @@ class OneHot:
         return [name for values in labels for name in list(values)[len(values) - _width(len(values)) :]]
 
     def effects(self, slopes: Floats) -> list[Floats]:
-        """Return what each value adds to linear predictors, (k_i + 1, c) for each parent.
-
-        The last row is the effect of an unknown value, so that the code -1 reads it.
+        """Return what each value of each parent adds to linear predictors: a list of (k_i, c).
 
         Parameters
         ----------
         slopes : array, shape (w, c)
             What one unit of each column adds.
         """
-        answer = []
-        for frequencies, block in zip(self.frequencies, np.split(slopes, self.starts[1:-1]), strict=True):
-            missing = np.zeros((len(frequencies) - len(block), slopes.shape[1]))
-            values = np.vstack([missing, block])
-            answer.append(np.vstack([values, frequencies @ values]))
-        return answer
+        blocks = np.split(slopes, self.starts[1:-1])
+        return [
+            np.vstack([np.zeros((len(values) - len(block), slopes.shape[1])), block])
+            for values, block in zip(self.frequencies, blocks, strict=True)
+        ]
 
 
 def _width(card: int) -> int:

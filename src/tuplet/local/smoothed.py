@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn import config_context
 from sklearn.base import clone
 
 from tuplet.exceptions import InputError, IntractableError
@@ -68,7 +69,9 @@ class SmoothedClassifier:
             f"Fitting {name_of(estimator)} to {len(classes):,} classes", n_rows(inputs), len(classes)
         )
         fitted = clone(estimator)
-        fitted.fit(inputs, np.searchsorted(classes, child), **weight_arguments(fitted, sample_weight))
+        weights = weight_arguments(fitted, sample_weight)
+        with config_context(enable_metadata_routing=False):  # the arguments name their steps already
+            fitted.fit(inputs, np.searchsorted(classes, child), **weights)
         return cls(fitted, classes[np.asarray(fitted.classes_)], counts)
 
     @property
@@ -80,7 +83,7 @@ class SmoothedClassifier:
         """Log-probabilities (n, k)."""
         require_size(f"The probabilities of {self.card:,} categories", n_rows(inputs), self.card)
         if self.estimator is None:
-            return np.repeat(self.smooth(np.ones((1, len(self.classes)))), n_rows(inputs), axis=0)
+            return np.repeat(np.log(self.smooth(np.ones((1, len(self.classes))))), n_rows(inputs), axis=0)
         proba = np.asarray(self.estimator.predict_proba(inputs), dtype=float)
         total = proba.sum(axis=1, keepdims=True)
         if not (np.isfinite(total) & (total > 0)).all():
@@ -88,15 +91,18 @@ class SmoothedClassifier:
                 f"{name_of(self.estimator)}.predict_proba gave rows that are no probabilities; choose another"
                 " estimator or look at the scale of the features."
             )
-        return self.smooth(proba / total)
+        return np.log(self.smooth(proba / total))
 
     def smooth(self, proba: Floats) -> Floats:
-        """Log of smoothed probabilities (r, k), from those of the seen classes (r, c)."""
+        """Smoothed probabilities (..., k), from those of the seen classes (..., c)."""
         total = self.counts.sum()
-        prior = (self.counts + 1) / (total + self.card)
-        smoothed = np.repeat(prior[None] / (total + 1), len(proba), axis=0)
-        smoothed[:, self.classes] += proba * (total / (total + 1))
-        return np.log(smoothed)
+        share = (self.counts + 1) / (total + self.card) / (total + 1)
+        if len(self.classes) == self.card:
+            return proba * (total / (total + 1)) + share
+        smoothed = np.empty((*proba.shape[:-1], self.card))
+        smoothed[...] = share
+        smoothed[..., self.classes] += proba * (total / (total + 1))
+        return smoothed
 
 
 def require_size(what: str, n: int, width: int) -> None:

@@ -76,6 +76,7 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
         y : array, frame, sparse 0/1 matrix or lists, shape (n, m) or (n,)
             Labels of any type; missing ones are allowed (None, NaN, null).
         sample_weight : array, shape (n,), optional
+            How many rows each row counts for; a row of weight zero is left out.
 
         Returns
         -------

@@ -59,6 +59,8 @@ class ChainClassifier(JointClassifier):
         Positions of the variables in each chain.
     models_ : list of StackedModel
         Chains share the model of a variable where the variables before it are the same.
+    parents_ : list of tuples of int
+        The variables that each model depends on.
     links_ : array of int, shape (n_chains, m)
         Which model each variable has in each chain.
 
@@ -106,10 +108,10 @@ class ChainClassifier(JointClassifier):
                 f"ChainClassifier: inference must be 'exact' or 'greedy', found {self.inference!r}."
             )
         self.orders_ = self._choose_orders()
-        chains = [_links(order) for order in self.orders_]
+        chains = [_links(order.tolist()) for order in self.orders_]
         distinct = list(dict.fromkeys(link for chain in chains for link in chain))
-        place = {link: i for i, link in enumerate(distinct)}
-        self.links_ = np.array([[place[link] for link in chain] for chain in chains])
+        self.links_ = np.array([[distinct.index(link) for link in chain] for chain in chains])
+        self.parents_ = [link.parents for link in distinct]
         self.models_ = fit_links(self, distinct, X, codes, sample_weight)
 
     # -- orders -------------------------------------------------------------------------------------------
@@ -133,9 +135,10 @@ class ChainClassifier(JointClassifier):
 
     def _given_order(self) -> Codes:
         names = self.space_.names
-        given = [self.order] if isinstance(self.order, str) else list(self.order or ())
-        order = [self.space_.position(item) if isinstance(item, str) else item for item in given]
-        if sorted(order) != list(range(len(names))):
+        given = [self.order] if self.order is None or isinstance(self.order, str) else list(self.order)
+        order: list[Any] = [self.space_.position(v) if isinstance(v, str) else v for v in given]
+        numbers = all(isinstance(v, (int, np.integer)) for v in order)
+        if not numbers or sorted(order) != list(range(len(names))):
             raise InputError(
                 f"ChainClassifier: order must name each of {', '.join(map(repr, names))} once, or their"
                 f" positions from 0; found {given!r}."
@@ -145,7 +148,7 @@ class ChainClassifier(JointClassifier):
     # -- prediction ---------------------------------------------------------------------------------------
 
     def _predict_joint(self, X: Features) -> JointDistribution:
-        bound = [model.bind(X) for model in self.models_]
+        bound = [model.bind(X, parents) for model, parents in zip(self.models_, self.parents_, strict=True)]
         chains = [
             Chain(tuple(order.tolist()), tuple(bound[i] for i in links))
             for order, links in zip(self.orders_, self.links_, strict=True)
@@ -168,7 +171,7 @@ class Chain:
     order : tuple of int
         The variables from first to last.
     bound : tuple of Bound
-        p(variable | x, those before it, in ascending order), in the order of the chain.
+        p(variable | x, those before it), by position of the variable.
     """
 
     order: tuple[int, ...]
@@ -176,8 +179,7 @@ class Chain:
 
     def __call__(self, variable: int, rows: npt.NDArray[np.intp], codes: Codes) -> Floats:
         """Return the log-probabilities (r, k) of a variable, for rows (r,) and codes (r, m) of the others."""
-        place = self.order.index(variable)
-        return self.bound[place](rows, codes[:, sorted(self.order[:place])])
+        return self.bound[variable](rows, codes)
 
     def greedy(self, n: int) -> Codes:
         """Return the codes (n, m) that fixing one variable after the other gives."""
@@ -187,8 +189,9 @@ class Chain:
         return codes
 
 
-def _links(order: Codes) -> list[Link]:
-    return [Link(int(v), tuple(sorted(order[:place].tolist()))) for place, v in enumerate(order)]
+def _links(order: list[int]) -> list[Link]:
+    """Return each variable, by position, with those before it in ascending order."""
+    return [Link(v, tuple(sorted(order[: order.index(v)]))) for v in range(len(order))]
 
 
 def _random_orders(m: int, n_chains: int, rng: np.random.Generator) -> Codes:

@@ -86,28 +86,31 @@ def _as_numbers(model: Any, X: Any, reset: bool, allow_nan: bool, sparse: bool) 
     accepted = "csr" if sparse else False
     if issparse(X) and not sparse:
         raise InputError("X is a sparse matrix, which the estimator does not take; pass X.toarray().")
-    if getattr(X, "dtype", np.dtype(float)).kind in "USM":
-        raise InputError(
-            f"X must hold numbers, found an array of {X.dtype}; encode it, or pass a frame and an estimator"
-            " that treats its columns."
+    try:
+        array = validate_data(
+            model, X, reset=reset, accept_sparse=accepted, ensure_all_finite=finite, dtype=np.float64
         )
-    array = validate_data(
-        model, X, reset=reset, accept_sparse=accepted, ensure_all_finite=finite, dtype=np.float64
-    )
+    except ValueError as error:
+        if "could not convert" not in str(error):
+            raise
+        raise InputError(
+            f"X must hold numbers ({error}); encode the others, or pass a frame and an estimator that treats"
+            " its columns."
+        ) from None
     if reset:
         model.mixed_features_ = False
     return array
 
 
 def _what_to_do(model: Any, text: list[str], reset: bool) -> str:
-    found = (
-        f"{type(model).__name__}: the column{'s' if len(text) > 1 else ''} {_list(text)} of X hold no numbers"
-    )
+    found = f"{type(model).__name__}: X must hold numbers, but the column {_list(text)} does not"
+    if len(text) > 1:
+        found = f"{type(model).__name__}: X must hold numbers, but the columns {_list(text)} do not"
     if not reset:
-        return f"{found}, but did in fit."
+        return f"{found}, unlike in fit."
     return (
-        f"{found}. Encode them, drop them, or pass an estimator that can: Pipeline([('columns',"
-        " ColumnTransformer([...])), ('classifier', ...)])."
+        f"{found}. Encode or drop what is no number, or pass an estimator that can treat it:"
+        " Pipeline([('columns', ColumnTransformer([...])), ('classifier', ...)])."
     )
 
 

@@ -1,0 +1,492 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tuplet.exceptions import ImpossibleEvidenceError, InputError, IntractableError
+from tuplet.joint import Autoregressive, Enumerate, MonteCarlo, Search
+from tuplet.joint.base import all_outcomes
+from tuplet.joint.subset import Subset
+from tuplet.typing import UNKNOWN
+
+# -- random chains and their truth ------------------------------------------------------------------------
+
+
+class Tables:
+    """Conditionals as tables, which note what they are asked."""
+
+    def __init__(self, cards, order, n, rng, zeros=0.2):
+        self.cards, self.order, self.asked, self.n_calls = cards, order, [], 0
+        self.tables = {}
+        for place, v in enumerate(order):
+            weights = rng.gamma(0.7, size=(n, *(cards[u] for u in order[:place]), cards[v])) + 1e-3
+            weights[..., 1:][rng.random(weights[..., 1:].shape) < zeros] = 0.0
+            self.tables[v] = weights / weights.sum(axis=-1, keepdims=True)
+
+    def __call__(self, variable, rows, codes):
+        assert len(rows) == len(codes) > 0
+        earlier = self.order[: self.order.index(variable)]
+        assert (codes[:, earlier] != UNKNOWN).all()
+        self.n_calls += 1
+        self.asked += [(variable, *key) for key in np.column_stack([rows, codes[:, earlier]]).tolist()]
+        with np.errstate(divide="ignore"):
+            return np.log(self.tables[variable][(rows, *(codes[:, v] for v in earlier))])
+
+    def truth(self):
+        outcomes = all_outcomes(self.cards)
+        n = len(self.tables[self.order[0]])
+        p = np.ones((n, len(outcomes)))
+        for place, v in enumerate(self.order):
+            p *= self.tables[v][(slice(None), *outcomes[:, [*self.order[:place], v]].T)]
+        return p
+
+
+def make(cards, seed, n=3, zeros=0.2, **options):
+    rng = np.random.default_rng(seed)
+    order = [int(v) for v in rng.permutation(len(cards))]
+    tables = Tables(cards, order, n, rng, zeros)
+    return Autoregressive(cards, order, tables, n, **options), tables.truth()
+
+
+def agree(cards, codes):
+    """Which outcomes agree with codes (n, m): (n, L)."""
+    codes = np.asarray(codes)
+    return ((all_outcomes(cards) == codes[:, None]) | (codes[:, None] == UNKNOWN)).all(axis=2)
+
+
+def restrict(truth, cards, codes):
+    kept = truth * agree(cards, codes)
+    return kept / kept.sum(axis=1, keepdims=True)
+
+
+def possible_codes(truth, cards, rng, share=0.5):
+    """Outcomes that the rows may have, with unknown positions."""
+    outcomes = all_outcomes(cards)
+    chosen = np.stack([outcomes[rng.choice(len(p), p=p / p.sum())] for p in truth])
+    return np.where(rng.random(chosen.shape) < share, UNKNOWN, chosen)
+
+
+def project(truth, cards, variables):
+    """Probabilities (n, L') of some variables."""
+    wanted = all_outcomes([cards[v] for v in variables])
+    return truth @ (all_outcomes(cards)[:, None, list(variables)] == wanted).all(axis=2)
+
+
+def assert_sums(joint, truth, atol):
+    """Everything that sums over outcomes."""
+    cards = joint.cards
+    for j, marginal in enumerate(joint.marginals()):
+        np.testing.assert_allclose(marginal, project(truth, cards, [j]), atol=atol)
+    for (i, j), table in joint.pairwise().items():
+        np.testing.assert_allclose(table.reshape(len(truth), -1), project(truth, cards, [i, j]), atol=atol)
+    if max(cards) <= 2:
+        ones = all_outcomes(cards) == 1
+        counts = ones.sum(axis=1)[:, None] == np.arange(len(cards) + 1)
+        expected = np.einsum("no,oj,os->njs", truth, ones.astype(float), counts.astype(float))
+        np.testing.assert_allclose(joint.count_marginals(), expected, atol=atol)
+
+
+def assert_ranking(joint, truth, k=4):
+    """The k best, proven, distinct and with their probabilities."""
+    cards, outcomes = joint.cards, all_outcomes(joint.cards)
+    ranking = joint.top_k(k)
+    k = min(k, len(outcomes))
+    assert ranking.codes.shape == (len(truth), k, len(cards))
+    assert ranking.proven.all()
+    np.testing.assert_allclose(np.exp(ranking.log_prob), -np.sort(-truth, axis=1)[:, :k], atol=1e-9)
+    for codes, log_prob, p in zip(ranking.codes, ranking.log_prob, truth, strict=True):
+        real = log_prob > -np.inf
+        assert (codes[~real] == UNKNOWN).all()
+        assert len(np.unique(codes[real], axis=0)) == real.sum()
+        position = [int(np.flatnonzero((outcomes == code).all(axis=1))[0]) for code in codes[real]]
+        np.testing.assert_allclose(np.exp(log_prob[real]), p[position], atol=1e-9)
+
+
+def assert_exact(joint, truth, rng):
+    """Every query against enumeration."""
+    cards, outcomes = joint.cards, all_outcomes(joint.cards)
+    assert joint.tolerance == 0
+    np.testing.assert_allclose(np.exp(joint.log_prob(outcomes[:, None])).T, truth, atol=1e-9)
+    partial = np.stack([possible_codes(truth, cards, rng) for _ in range(3)])
+    expected = [(truth * agree(cards, codes)).sum(axis=1) for codes in partial]
+    np.testing.assert_allclose(np.exp(joint.log_prob(partial)), expected, atol=1e-9)
+    assert_sums(joint, truth, atol=1e-9)
+    assert_ranking(joint, truth)
+    entropy = -(truth * np.log(np.where(truth > 0, truth, 1.0))).sum(axis=1)
+    np.testing.assert_allclose(joint.entropy(), entropy, atol=1e-9)
+    atoms = joint.to_atoms()
+    np.testing.assert_allclose(np.exp(atoms.log_prob(outcomes[:, None])).T, truth, atol=1e-9)
+    # A bound holds for every completion and is exact for complete outcomes.
+    for codes in partial:
+        best = (truth * agree(cards, codes)).max(axis=1)
+        assert (np.exp(joint._bound(codes[None])[0]) >= best - 1e-9).all()
+
+
+def assert_frequencies(joint, truth, size=3000):
+    draws = joint.sample(size, rng=7)
+    assert draws.shape == (size, len(truth), len(joint.cards))
+    found = (draws[:, :, None] == all_outcomes(joint.cards)).all(axis=3).mean(axis=0)
+    assert (found[truth == 0] == 0).all()
+    assert (np.abs(found - truth) <= 5 * np.sqrt(truth * (1 - truth) / size) + 2 / size).all()
+
+
+CARDS = st.lists(st.integers(1, 4), min_size=1, max_size=5).map(tuple)
+SEEDS = st.integers(0, 2**32 - 1)
+quick = settings(deadline=None, max_examples=50)
+seeded = settings(deadline=None, max_examples=15, derandomize=True)  # random errors: the same ones every time
+
+# -- exact answers ----------------------------------------------------------------------------------------
+
+
+@given(CARDS, SEEDS)
+@quick
+def test_every_query_equals_enumeration(cards, seed):
+    joint, truth = make(cards, seed)
+    assert_exact(joint, truth, np.random.default_rng(seed))
+
+
+@given(st.lists(st.just(2), min_size=1, max_size=5).map(tuple), SEEDS)
+@quick
+def test_binary_chains_equal_enumeration(cards, seed):
+    joint, truth = make(cards, seed)
+    assert_exact(joint, truth, np.random.default_rng(seed))
+
+
+@given(CARDS, SEEDS)
+@quick
+def test_conditioning_twice_equals_enumeration(cards, seed):
+    rng = np.random.default_rng(seed)
+    joint, truth = make(cards, seed)
+    first = possible_codes(truth, cards, rng, share=0.7)
+    truth = restrict(truth, cards, first)
+    joint = joint.condition(first)
+    assert_exact(joint, truth, rng)
+    second = possible_codes(truth, cards, rng, share=0.7)
+    assert_exact(joint.condition(second), restrict(truth, cards, second), rng)
+
+
+@given(CARDS, SEEDS)
+@quick
+def test_marginals_of_several_variables_equal_enumeration(cards, seed):
+    rng = np.random.default_rng(seed)
+    joint, truth = make(cards, seed)
+    if rng.random() < 0.5:
+        evidence = possible_codes(truth, cards, rng, share=0.7)
+        joint, truth = joint.condition(evidence), restrict(truth, cards, evidence)
+    variables = [int(v) for v in rng.permutation(len(cards))[: rng.integers(1, len(cards) + 1)]]
+    smaller, expected = joint.marginal(variables), project(truth, cards, variables)
+    assert_exact(smaller, expected, rng)
+    evidence = possible_codes(expected, smaller.cards, rng)
+    assert_exact(smaller.condition(evidence), restrict(expected, smaller.cards, evidence), rng)
+    assert_exact(smaller.marginal([0]), project(expected, smaller.cards, [0]), rng)
+    assert_exact(smaller[[1, 0]], expected[[1, 0]], rng)
+
+
+@given(CARDS, SEEDS)
+@quick
+def test_rows_can_be_chosen_and_chosen_again(cards, seed):
+    rng = np.random.default_rng(seed)
+    joint, truth = make(cards, seed, n=5)
+    evidence = possible_codes(truth, cards, rng, share=0.8)
+    joint, truth = joint.condition(evidence), restrict(truth, cards, evidence)
+    part = joint[[4, 1, 1, 3]][1:]
+    assert_exact(part, truth[[1, 1, 3]], rng)
+    assert len(joint[2]) == 1
+    assert len(joint[np.zeros(5, bool)].marginals()[0]) == 0
+
+
+@given(CARDS, SEEDS)
+@seeded
+def test_draws_have_the_right_frequencies(cards, seed):
+    joint, truth = make(cards, seed)
+    assert_frequencies(joint, truth)
+    evidence = possible_codes(truth, cards, np.random.default_rng(seed), share=0.7)
+    assert_frequencies(joint.condition(evidence), restrict(truth, cards, evidence))
+
+
+def test_draws_are_exchangeable_and_seeded():
+    joint, _ = make((2, 3, 2), 0, n=2)
+    draws = joint.sample(2000, rng=1)
+    np.testing.assert_array_equal(draws, joint.sample(2000, rng=1))
+    np.testing.assert_allclose(draws[:1000].mean(axis=0), draws[1000:].mean(axis=0), atol=0.1)
+    assert joint.sample(0, rng=1).shape == (0, 2, 3)
+
+
+def test_first_variables_of_the_order_stay_a_chain():
+    joint, _ = make((2, 3, 2, 2), 5)
+    a, b, *_, last = joint.order
+    assert isinstance(joint.marginal([b, a]), Autoregressive)
+    assert isinstance(joint.marginal([last]), Subset)
+    known = np.full((3, 4), UNKNOWN)
+    known[:, last] = 0
+    assert isinstance(joint.condition(known).marginal([b, a]), Subset)
+
+
+def test_conflicting_and_impossible_codes():
+    def conditional(variable, rows, codes):
+        with np.errstate(divide="ignore"):
+            if variable == 0:
+                return np.log(np.tile([0.5, 0.5], (len(rows), 1)))
+            return np.log(np.eye(2))[codes[:, 0]]
+
+    joint = Autoregressive((2, 2), (0, 1), conditional, n=2)
+    known = joint.condition([[0, UNKNOWN], [1, UNKNOWN]])
+    np.testing.assert_array_equal(known.log_prob([0, UNKNOWN]), [0.0, -np.inf])
+    np.testing.assert_array_equal(known.log_prob([UNKNOWN, 1]), [-np.inf, 0.0])
+    with pytest.raises(ImpossibleEvidenceError, match="row 0"):
+        joint.condition([0, 1])
+    # A row that cannot be explained keeps what was known before.
+    given_one, log_evidence = known._condition(np.array([[UNKNOWN, 1], [UNKNOWN, 1]]))
+    np.testing.assert_array_equal(log_evidence, [-np.inf, 0.0])
+    np.testing.assert_allclose(given_one.marginals()[1], [[1, 0], [0, 1]])
+
+
+# -- the search for the mode ------------------------------------------------------------------------------
+
+
+@given(SEEDS, st.sampled_from([0, 1, 5]))
+@quick
+def test_small_budgets_give_valid_outcomes_and_honest_flags(seed, max_nodes):
+    cards = (2, 3, 2, 2, 3, 2, 2)
+    joint, truth = make(cards, seed, search=Search(max_nodes))
+    mode = joint.mode()
+    value = np.exp(joint.log_prob(mode.codes))
+    np.testing.assert_allclose(np.exp(mode.log_prob), value)
+    assert (value > 0).all()
+    np.testing.assert_allclose(value[mode.proven], truth.max(axis=1)[mode.proven])
+
+
+def test_a_hopeless_budget_still_finds_an_outcome_that_the_evidence_allows():
+    m = 12
+
+    def conditional(variable, rows, codes):
+        if variable < m - 1:  # every greedy choice is wrong
+            return np.log(np.tile([0.1, 0.9], (len(rows), 1)))
+        with np.errstate(divide="ignore"):
+            return np.log(np.where((codes[:, :-1] == 0).all(axis=1)[:, None], [0.0, 1.0], [1.0, 0.0]))
+
+    joint = Autoregressive((2,) * m, range(m), conditional, n=2, search=Search(max_nodes=1))
+    mode = joint.condition([*[UNKNOWN] * (m - 1), 1]).mode()
+    np.testing.assert_array_equal(mode.codes, [[0] * (m - 1) + [1]] * 2)
+    np.testing.assert_allclose(mode.log_prob, 0.0, atol=1e-9)
+
+
+# -- Monte Carlo ------------------------------------------------------------------------------------------
+
+
+@given(CARDS, SEEDS)
+@seeded
+def test_estimates_keep_to_the_stated_tolerance(cards, seed):
+    rng = np.random.default_rng(seed)
+    joint, truth = make(cards, seed, engine=MonteCarlo(400, seed % 100))
+    assert joint.tolerance == pytest.approx(0.1)
+    assert_sums(joint, truth, joint.tolerance)
+    partial = possible_codes(truth, cards, rng)
+    expected = (truth * agree(cards, partial)).sum(axis=1)
+    np.testing.assert_allclose(np.exp(joint.log_prob(partial)), expected, atol=joint.tolerance)
+    entropy = -(truth * np.log(np.where(truth > 0, truth, 1.0))).sum(axis=1)
+    np.testing.assert_allclose(joint.entropy(), entropy, atol=0.1)
+    # Whatever needs no sum is exact.
+    outcomes = all_outcomes(cards)
+    np.testing.assert_allclose(np.exp(joint.log_prob(outcomes[:, None])).T, truth, atol=1e-9)
+    assert_ranking(joint, truth)
+    assert_frequencies(joint, truth)
+    variables = rng.permutation(len(cards))[:2]
+    assert_sums(joint.marginal(variables), project(truth, cards, variables), joint.tolerance)
+
+
+@given(SEEDS)
+@seeded
+def test_estimates_given_evidence_keep_to_the_stated_tolerance(seed):
+    cards, rng = (2, 3, 2, 4, 3, 2), np.random.default_rng(seed)
+    joint, truth = make(cards, seed, zeros=0.1, engine=MonteCarlo(1000))
+    evidence = np.full((3, 6), UNKNOWN)
+    late = list(joint.order[4:])
+    evidence[:, late] = np.where(rng.random((3, 2)) < 0.3, UNKNOWN, 0)
+    joint, truth = joint.condition(evidence), restrict(truth, cards, evidence)
+    assert 0 < joint.tolerance <= 1
+    assert_sums(joint, truth, joint.tolerance)
+    outcomes = all_outcomes(cards)
+    np.testing.assert_allclose(np.exp(joint.log_prob(outcomes[:, None])).T, truth, atol=joint.tolerance)
+    draws = joint.sample(500, rng=0)
+    assert ((draws == evidence) | (evidence == UNKNOWN)).all()
+
+
+def test_weighted_evidence_widens_the_tolerance_and_leading_evidence_does_not():
+    joint, _ = make((2,) * 12, 3, zeros=0.0, engine=MonteCarlo(100))
+    known = np.full((3, 12), UNKNOWN)
+    known[:, joint.order[0]] = 0
+    leading = joint.condition(known)
+    assert leading.tolerance == pytest.approx(0.2)
+    assert leading.scores_exactly
+    known[:, joint.order[-1]] = 0
+    weighted = joint.condition(known)
+    assert 0.4 <= weighted.tolerance <= 1
+    assert not weighted.scores_exactly
+
+
+def test_few_points_sum_few_paths_exactly():
+    joint, truth = make((2, 2, 2, 2, 2), 1, engine=MonteCarlo(8))
+    known = np.full((3, 5), UNKNOWN)
+    known[:, joint.order[3]] = 0  # eight paths lead there
+    expected = (truth * agree(joint.cards, known)).sum(axis=1)
+    np.testing.assert_allclose(np.exp(joint.log_prob(known)), expected)
+
+
+def test_an_estimate_does_not_depend_on_the_other_rows():
+    joint, _ = make((2, 2, 2, 1, 2, 2), 4, n=6, engine=MonteCarlo(50))
+    for query in (Autoregressive._flat_marginals, Autoregressive.entropy, Autoregressive.count_marginals):
+        np.testing.assert_allclose(query(joint)[[4, 2]], query(joint[[4, 2]]), atol=1e-12)
+
+
+def test_estimates_are_unbiased_and_no_worse_than_independent_draws():
+    cards, size = (2, 3, 2, 3), 10
+    tables = make(cards, 6, n=2)[0].conditional
+    errors = []
+    for seed in range(300):
+        joint = Autoregressive(cards, tables.order, tables, 2, engine=MonteCarlo(size, seed))
+        pair = joint.pairwise()[0, 3].reshape(2, -1)
+        errors.append(pair - project(tables.truth(), cards, [0, 3]))
+    p = project(tables.truth(), cards, [0, 3])
+    variance = p * (1 - p) / size
+    assert (np.abs(np.mean(errors, axis=0)) <= 4 * np.sqrt(variance / 300) + 1e-12).all()
+    assert (np.var(errors, axis=0) <= variance * (1 + 4 * np.sqrt(2 / 300)) + 1e-12).all()
+
+
+def test_equal_rows_get_equal_estimates_and_seeds_matter():
+    joint, _ = make((3, 3, 3, 3, 3), 4, n=2, engine=MonteCarlo(20))
+    twice = joint[[1, 1]]
+    np.testing.assert_array_equal(*twice._flat_marginals())
+    other, _ = make((3, 3, 3, 3, 3), 4, n=2, engine=MonteCarlo(20, seed=1))
+    assert (joint._flat_marginals() != other._flat_marginals()).any()
+
+
+def test_auto_enumerates_what_fits_and_samples_the_rest():
+    def coins(variable, rows, codes):
+        return np.log(np.tile([0.75, 0.25], (len(rows), 1)))
+
+    assert Autoregressive((2,) * 16, range(16), coins, n=1).tolerance == 0
+    wide = Autoregressive((2,) * 53, range(53), coins, n=4)
+    assert wide.tolerance == pytest.approx(2 / 1000**0.5)
+    np.testing.assert_allclose(wide._flat_marginals().reshape(4, 53, 2)[..., 1], 0.25)
+    np.testing.assert_allclose(wide.entropy(), 53 * 0.5623351446188083)
+    # Enough evidence makes the rest small enough to enumerate.
+    known = np.full(53, UNKNOWN)
+    known[10:] = 0
+    assert wide.condition(known).tolerance == 0
+
+
+def test_enumeration_beyond_its_limit_is_refused():
+    joint, _ = make((2,) * 8, 0, zeros=0.0, engine=Enumerate(limit=100))
+    with pytest.raises(IntractableError, match="limit=100"):
+        joint.marginals()
+    with pytest.raises(IntractableError, match="limit=10"):
+        make((2,) * 8, 0, zeros=0.0)[0].to_atoms(limit=10)
+    assert joint.mode().proven.all()
+
+
+# -- how often the conditional is asked -------------------------------------------------------------------
+
+
+def recorded(cards=(2, 3, 2, 3), n=4, **options):
+    joint, _ = make(cards, 0, n=n, zeros=0.0, **options)
+    joint.conditional.asked.clear()
+    joint.conditional.n_calls = 0
+    return joint, joint.conditional
+
+
+def test_complete_outcomes_cost_one_call_per_variable():
+    joint, tables = recorded()
+    joint.log_prob(np.zeros((4, 4), int))
+    assert tables.n_calls == 4
+    assert len(tables.asked) == 4 * 4
+
+
+def test_outcomes_of_a_row_share_their_prefixes():
+    joint, tables = recorded()
+    joint.log_prob(all_outcomes(joint.cards)[:, None])
+    assert tables.n_calls == 4
+    assert len(tables.asked) == len(set(tables.asked))
+
+
+def test_variables_after_the_last_known_one_are_not_asked_for():
+    joint, tables = recorded()
+    known = np.full(4, UNKNOWN)
+    known[joint.order[1]] = 0
+    joint.log_prob(known)
+    assert {variable for variable, *_ in tables.asked} == set(joint.order[:2])
+    assert tables.n_calls == 2
+
+
+@pytest.mark.parametrize("engine", [Enumerate(), MonteCarlo(50)])
+def test_sums_evaluate_every_prefix_once_and_are_kept(engine):
+    joint, tables = recorded(engine=engine)
+    joint.marginals()
+    joint.entropy()
+    joint.marginals()
+    assert tables.n_calls == 4
+    assert len(tables.asked) == len(set(tables.asked))
+
+
+def test_draws_and_the_search_evaluate_every_prefix_once():
+    for query in (lambda j: j.sample(100, 0), lambda j: j.top_k(3)):
+        joint, tables = recorded((2, 3, 2, 3, 2))
+        query(joint)
+        assert len(tables.asked) == len(set(tables.asked))
+
+
+def test_impossible_prefixes_are_not_followed():
+    joint, truth = make((3, 3, 3, 3), 3, zeros=0.6)
+    tables = joint.conditional
+    tables.asked.clear()
+    joint.marginals()
+    assert (
+        len([key for key in tables.asked if key[0] == joint.order[-1]])
+        == (project(truth, joint.cards, joint.order[:-1]) > 0).sum()
+    )
+
+
+# -- sizes ------------------------------------------------------------------------------------------------
+
+
+def test_many_labels_many_parts(monkeypatch):
+    """A chain of 53 labels, walked in parts that fit a small memory, as in one."""
+
+    def conditional(variable, rows, codes):
+        pull = 0.3 * (codes[:, :variable] == 1).sum(axis=1) - 2.5 + 0.1 * rows
+        return -np.logaddexp(0, np.stack([pull, -pull], axis=1))
+
+    joint = Autoregressive((2,) * 53, range(53), conditional, n=20)
+    whole = joint._flat_marginals()
+    monkeypatch.setattr("tuplet.joint.frontier._CELLS", 20_000)
+    monkeypatch.setattr("tuplet.joint.autoregressive._CELLS", 5_000)
+    parts = Autoregressive((2,) * 53, range(53), conditional, n=20)
+    np.testing.assert_allclose(parts._flat_marginals(), whole)
+    draws = joint.sample(30, 0)
+    np.testing.assert_allclose(parts.log_prob(draws), joint.log_prob(draws))
+    assert np.isfinite(joint.log_prob(draws)).all()
+
+
+def test_tiny_probabilities_stay_finite():
+    def conditional(variable, rows, codes):
+        return np.tile([-1e4, 0.0], (len(rows), 1))
+
+    joint = Autoregressive((2,) * 300, range(300), conditional, n=1)
+    assert joint.log_prob(np.zeros(300, int)) == pytest.approx(-3e6)
+    given_zeros = joint.condition(np.where(np.arange(300) < 150, 0, UNKNOWN))
+    assert given_zeros.mode().log_prob == pytest.approx(0.0, abs=1e-6)
+    np.testing.assert_allclose(given_zeros.marginals()[0], [[1.0, 0.0]])
+
+
+def test_bad_arguments_are_named():
+    def conditional(variable, rows, codes):
+        return np.zeros((len(rows), 3))
+
+    with pytest.raises(InputError, match="order"):
+        Autoregressive((2, 2), (0, 0), conditional, n=1)
+    with pytest.raises(InputError, match="engine"):
+        Autoregressive((2, 2), (0, 1), conditional, n=1, engine="exact")
+    with pytest.raises(InputError, match="found \\(1, 3\\)"):
+        Autoregressive((2, 2), (0, 1), conditional, n=1).marginals()
+    with pytest.raises(InputError, match="size"):
+        MonteCarlo(size=0)
