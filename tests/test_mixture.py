@@ -190,7 +190,7 @@ def test_draws_have_the_right_frequencies(cards, seed):
     np.testing.assert_array_equal(draws, joint.sample(3000, rng=5))
     found = (draws[:, :, None] == all_outcomes(cards)).all(axis=3).mean(axis=0)
     assert (found[truth == 0] == 0).all()
-    assert (np.abs(found - truth) <= 5 * np.sqrt(truth * (1 - truth) / 3000) + 2 / 3000).all()
+    assert (np.abs(found - truth) <= 5 * np.sqrt(np.maximum(truth * (1 - truth), 0) / 3000) + 2 / 3000).all()
 
 
 def test_one_component_and_equal_components_change_nothing():

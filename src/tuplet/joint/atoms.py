@@ -14,7 +14,7 @@ from tuplet.exceptions import InputError
 from tuplet.joint.base import JointDistribution, Ranking
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["Atoms"]
+__all__ = ["Atoms", "indicator"]
 
 _MATCH_CELLS = 2**24
 """Cells of the comparison of outcomes with atoms that are held at once."""
@@ -120,20 +120,13 @@ class Atoms(JointDistribution):
     def _flat_marginals(self) -> Floats:
         flat = np.zeros((len(self), sum(self.cards)))
         if self._shared:
-            flat = np.exp(self.log_weights) @ self._indicator()
+            flat = np.exp(self.log_weights) @ indicator(self.codes[0], self.cards)
         else:
             weights = np.exp(self.log_weights)
             rows = np.arange(len(self))[:, None]
             for j, offset in enumerate(self.offsets[:-1]):
                 np.add.at(flat, (rows, self.codes[..., j] + offset), weights)
         return np.minimum(flat, 1.0)
-
-    def _indicator(self) -> sparse.csr_array:
-        """Which values the shared atoms have, (a, sum of cards); sparse, as both may be many."""
-        a, m = self.codes.shape[1:]
-        columns = (self.codes[0] + self.offsets[:-1]).ravel()
-        parts = (np.ones(a * m), columns, np.arange(0, a * m + 1, m))
-        return sparse.csr_array(parts, shape=(a, sum(self.cards)))
 
     def _top_k(self, k: int) -> Ranking:
         order = np.argsort(-self.log_weights, axis=1, kind="stable")[:, :k]
@@ -189,3 +182,11 @@ class Atoms(JointDistribution):
     def to_atoms(self, limit: int = 0) -> Atoms:
         """See `JointDistribution.to_atoms`; already there, whatever the limit."""
         return self
+
+
+def indicator(outcomes: Codes, cards: tuple[int, ...]) -> sparse.csr_array:
+    """Which values outcomes (a, m) have, as a 0/1 matrix (a, sum of cards); sparse, as both may be many."""
+    a, m = outcomes.shape
+    columns = outcomes + np.concatenate([[0], np.cumsum(cards[:-1])]).astype(np.intp)
+    parts = (np.ones(a * m), columns.ravel(), np.arange(0, a * m + 1, m))
+    return sparse.csr_array(parts, shape=(a, sum(cards)))

@@ -5,38 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, NamedTuple, Self, final
+from typing import Literal, Self, final
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import entr
 
 from tuplet.exceptions import InputError
+from tuplet.joint.atoms import Atoms
 from tuplet.joint.base import ENUMERATION_LIMIT, JointDistribution, Ranking
 from tuplet.joint.chain import Chain
+from tuplet.joint.dense import DenseChain, GridConditional
 from tuplet.joint.frontier import Conditional, Frontier
-from tuplet.joint.reduce import count_marginals, pairwise, stack, tally
+from tuplet.joint.reduce import Summary, count_marginals, pairwise, stack
 from tuplet.joint.search import Search, best_first
 from tuplet.joint.splitting import Beam, Enumerate, MonteCarlo, Multinomial
 from tuplet.joint.subset import Renamed, Subset
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-if TYPE_CHECKING:
-    from tuplet.joint.atoms import Atoms
-
 __all__ = ["Autoregressive"]
+
+_WALK_LIMIT = 2**12
+"""Outcomes of a row that are enumerated prefix by prefix, each with a call of the conditional, unasked."""
 
 _CELLS = 2**23
 """Codes of outcomes that are prepared for one walk."""
-
-
-class _Summary(NamedTuple):
-    """What one walk over the prefixes tells about every row."""
-
-    marginals: Floats  # (n, sum of cards)
-    entropy: Floats  # (n,)
-    log_evidence: Floats  # (n,)
-    n_effective: Floats  # (n,) points left after weighting by the evidence
 
 
 @final
@@ -60,7 +52,8 @@ class Autoregressive(JointDistribution):
     evidence : array of int, shape (rows, m), optional
         Known values, `UNKNOWN` = free: this then is the distribution given them.
     engine : "auto", Enumerate or MonteCarlo
-        "auto" enumerates where no row has more than 65,536 outcomes and takes `MonteCarlo()` otherwise.
+        "auto" enumerates where no row has more than 4,096 outcomes, or 65,536 if the conditional evaluates
+        whole grids (`GridConditional`, as linear chains do), and takes `MonteCarlo()` otherwise.
     search : Search
         Budget of the search for the most probable outcomes.
     rows : array of int, optional
@@ -71,7 +64,8 @@ class Autoregressive(JointDistribution):
     Under `MonteCarlo` the marginal of a variable averages its conditional over the sampled prefixes, never
     the draws themselves, and the entropy averages the entropies of the conditionals. Evidence that has no
     free variable before it in the order costs no accuracy; other evidence is likelihood-weighted, exact if
-    the free variables before its last position have no more than `size` combinations.
+    the free variables before its last position have no more than `size` combinations. Weighted evidence that
+    none of the points can explain counts as impossible.
 
     `tolerance` is four standard errors of a probability of one half, 2 / sqrt(size), and with weighted
     evidence 4 / sqrt(n), where n is the smallest effective number of points of a row.
@@ -116,8 +110,10 @@ class Autoregressive(JointDistribution):
         object.__setattr__(self, "cards", cards)
         object.__setattr__(self, "order", order)
         object.__setattr__(self, "rows", origin)
-        evidence = UNKNOWN if self.evidence is None else self.evidence
-        object.__setattr__(self, "evidence", self._as_codes(evidence))
+        evidence = self._as_codes(UNKNOWN if self.evidence is None else self.evidence)
+        if evidence.ndim != 2:
+            raise InputError(f"Autoregressive: evidence must be of shape (n, m), found {evidence.shape}.")
+        object.__setattr__(self, "evidence", evidence)
         object.__setattr__(
             self, "_chain", Chain(cards, order, self.conditional, origin, self._choose_engine())
         )
@@ -125,8 +121,10 @@ class Autoregressive(JointDistribution):
     def _choose_engine(self) -> Enumerate | MonteCarlo:
         if self.engine != "auto":
             return self.engine
+        if isinstance(self.conditional, GridConditional) and self.n_outcomes <= ENUMERATION_LIMIT:
+            return Enumerate()
         n_free = np.where(self.evidence == UNKNOWN, np.array(self.cards, dtype=float), 1.0).prod(axis=1)
-        return Enumerate() if n_free.max(initial=1.0) <= ENUMERATION_LIMIT else MonteCarlo()
+        return Enumerate() if n_free.max(initial=1.0) <= _WALK_LIMIT else MonteCarlo()
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -134,8 +132,13 @@ class Autoregressive(JointDistribution):
     def _take(self, rows: npt.NDArray[np.intp]) -> Self:
         taken = replace(self, rows=self.rows[rows], evidence=self.evidence[rows])
         if "_log_evidence" in self.__dict__:
-            taken.__dict__["_log_evidence"] = self._log_evidence[rows]
+            self._pass_on(taken, self._log_evidence[rows])
         return taken
+
+    def _pass_on(self, heir: Autoregressive, log_evidence: Floats) -> None:
+        """Spare an heir the evidence's probability, unless it would find it by a better engine."""
+        if heir._chain.engine == self._chain.engine:
+            heir.__dict__["_log_evidence"] = log_evidence
 
     @property
     def tolerance(self) -> float:
@@ -163,42 +166,50 @@ class Autoregressive(JointDistribution):
             yield from self._chain.follow(reached, depth)
 
     @cached_property
-    def _summary(self) -> _Summary:
-        n, offsets = len(self), self.offsets
-        answer = _Summary(np.zeros((n, offsets[-1])), np.zeros(n), np.zeros(n), np.full(n, np.inf))
-
-        def observe(live: Frontier, log_p: Floats) -> None:
-            # Behind the evidence the conditionals are those of the posterior: average them, not the draws.
-            weights, _ = live.weights()
-            rows, variable = live.query[live.starts], self.order[live.depth]
-            p = np.exp(log_p)
-            mean = np.add.reduceat(weights[:, None] * p, live.starts)
-            answer.marginals[rows, offsets[variable] : offsets[variable + 1]] = mean
-            answer.entropy[rows] += np.add.reduceat(weights * entr(p).sum(axis=1), live.starts)
-
+    def _summary(self) -> Summary:
+        summary = Summary(self.cards, self.order, len(self))
+        if self._dense is not None:
+            for rows, table in self._dense.tables(self.evidence, np.arange(len(self))):
+                summary.take_in(rows, table, self._dense.outcomes)
+            return summary
         for reached in self._posterior():
-            self._summarise(reached, answer)
-            for _ in self._chain.follow(reached, self.n_variables, observe=observe):
+            summary.reach(reached)
+            for _ in self._chain.follow(reached, self.n_variables, observe=summary.observe):
                 pass
-        np.clip(answer.marginals, 0.0, 1.0, out=answer.marginals)
-        return answer
+        return summary
 
-    def _summarise(self, reached: Frontier, answer: _Summary) -> None:
-        """Fill in what the prefixes up to the last known value tell."""
-        weights, log_evidence = reached.weights()
-        starts, rows = reached.starts, reached.query[reached.starts]
-        answer.log_evidence[rows] = log_evidence
-        answer.entropy[rows] = log_evidence - np.add.reduceat(weights * reached.log_prob, starts)
-        if reached.count.any():
-            answer.n_effective[rows] = 1 / np.add.reduceat(weights**2 / reached.count, starts)
-        for variable in self.order[: reached.depth]:
-            start, card = self.offsets[variable], self.cards[variable]
-            table = tally(reached, reached.codes[:, variable], card, weights)
-            answer.marginals[rows, start : start + card] = table
+    @cached_property
+    def _dense(self) -> DenseChain | None:
+        """Tables of all outcomes, where the engine allows and the conditional helps."""
+        engine, grid = self._chain.engine, self.conditional
+        if not isinstance(engine, Enumerate) or self.n_outcomes > engine.limit:
+            return None
+        if not isinstance(grid, GridConditional):
+            return None
+        return DenseChain(self.cards, self.order, grid, self.rows)
+
+    def _atoms(self) -> Iterator[Atoms]:
+        """Yield the tables of blocks of rows, in order, as distributions."""
+        assert self._dense is not None
+        for _, table in self._dense.tables(self.evidence, np.arange(len(self))):
+            with np.errstate(divide="ignore"):
+                yield Atoms(self.cards, self._dense.outcomes[None], np.log(table))
 
     @cached_property
     def _log_evidence(self) -> Floats:
-        return self._chain.log_prob(self.evidence, np.arange(len(self)))
+        return self._log_sum(self.evidence, np.arange(len(self)))
+
+    def _log_sum(self, known: Codes, rows: npt.NDArray[np.intp]) -> Floats:
+        """Return the log-probability (q,) of known values (q, m) of some rows (q,), in ascending order."""
+        if self._dense is None:
+            return self._chain.log_prob(known, rows)
+        direct = (self._chain.leading(known) == known).all(axis=1)  # nothing free in front: no sum at all
+        answer, summed = np.empty(len(rows)), np.flatnonzero(~direct)
+        answer[direct] = self._chain.log_prob(known[direct], rows[direct])
+        for block, table in self._dense.tables(known[summed], rows[summed]):
+            with np.errstate(divide="ignore"):
+                answer[summed[block]] = np.log(table.sum(axis=1))
+        return answer
 
     def _flat_marginals(self) -> Floats:
         return self._summary.marginals
@@ -210,10 +221,15 @@ class Autoregressive(JointDistribution):
     def pairwise(self) -> dict[tuple[int, int], Floats]:
         """See `JointDistribution.pairwise`."""
         m = self.n_variables
+        if self._dense is not None and len(self):
+            parts = [atoms.pairwise() for atoms in self._atoms()]
+            return {pair: np.concatenate([part[pair] for part in parts]) for pair in parts[0]}
         return pairwise(self._outcomes(m), self.cards, range(m), len(self))
 
     def _count_marginals(self) -> Floats:
         m = self.n_variables
+        if self._dense is not None and len(self):
+            return np.concatenate([atoms._count_marginals() for atoms in self._atoms()])
         return count_marginals(self._outcomes(m), range(m), len(self))
 
     def to_atoms(self, limit: int = ENUMERATION_LIMIT) -> Atoms:
@@ -247,7 +263,7 @@ class Autoregressive(JointDistribution):
             if leading:
                 merged = self._chain.leading(merged)
             scores = np.full(len(rows), -np.inf)
-            scores[possible] = self._chain.log_prob(merged, rows[possible])
+            scores[possible] = self._log_sum(merged, rows[possible])
             answer[:, start : start + step] = scores.reshape(-1, s).T
         return np.minimum(answer - self._log_evidence, 0.0)
 
@@ -256,7 +272,7 @@ class Autoregressive(JointDistribution):
         possible = log_prob > -np.inf
         known = np.where(possible[:, None] & (codes != UNKNOWN), codes, self.evidence)
         given = replace(self, evidence=known)
-        given.__dict__["_log_evidence"] = self._log_evidence + np.where(possible, log_prob, 0.0)
+        self._pass_on(given, self._log_evidence + np.where(possible, log_prob, 0.0))
         return given, log_prob
 
     def _marginal(self, variables: tuple[int, ...]) -> JointDistribution:
@@ -268,7 +284,7 @@ class Autoregressive(JointDistribution):
             self,
             cards=tuple(self.cards[v] for v in variables),
             order=tuple(variables.index(v) for v in first),
-            conditional=Renamed(self.conditional, variables, self.n_variables),
+            conditional=Renamed.first(self.conditional, variables, self.n_variables),
             evidence=self.evidence[:, list(variables)],
         )
 

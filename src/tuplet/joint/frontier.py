@@ -21,8 +21,8 @@ from tuplet.typing import UNKNOWN, Codes, Floats
 
 __all__ = ["Conditional", "Frontier", "Policy", "Walk"]
 
-_CELLS = 2**23
-"""Cells of the codes and conditionals of the prefixes that are extended at once."""
+_CELLS = 2**21
+"""Cells of the codes and conditionals of the prefixes that are extended at once: few calls, small arrays."""
 
 
 class Conditional(Protocol):

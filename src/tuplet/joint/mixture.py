@@ -171,9 +171,14 @@ class Mixture(JointDistribution):
         log_weights: list[Floats] = []
         components: list[JointDistribution] = []
         for c, component in enumerate(self.components):
-            inner = component._flatten() if isinstance(component, Mixture) else None
-            components += inner.components if inner else (component,)
-            log_weights.append(self.log_weights[:, c, None] + (inner.log_weights if inner else 0.0))
+            weight = self.log_weights[:, c, None]
+            if isinstance(component, Mixture):
+                inner = component._flatten()
+                components += inner.components
+                log_weights.append(weight + inner.log_weights)
+            else:
+                components.append(component)
+                log_weights.append(weight)
         return Mixture(np.concatenate(log_weights, axis=1), tuple(components), self.search)
 
     def _enumerate(self, k: int) -> Ranking:
@@ -226,8 +231,10 @@ class Mixture(JointDistribution):
         children[:, np.arange(len(rows)), variables] = np.arange(card)[:, None]
         complete = (children[0] != UNKNOWN).all(axis=1)
         values = np.empty((card, len(rows)))
-        values[:, complete] = self._take(rows[complete])._log_prob(children[:, complete])
-        values[:, ~complete] = self._ceil(ceilings, rows[~complete], children[:, ~complete])
+        if complete.any():
+            values[:, complete] = self._take(rows[complete])._log_prob(children[:, complete])
+        if not complete.all():
+            values[:, ~complete] = self._ceil(ceilings, rows[~complete], children[:, ~complete])
         return values.T
 
     def _ceil(self, ceilings: list[Ceiling | None], rows: npt.NDArray[np.intp], codes: Codes) -> Floats:

@@ -6,12 +6,13 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import entr
 
-from tuplet.joint.atoms import Atoms
+from tuplet.joint.atoms import Atoms, indicator
 from tuplet.joint.frontier import Frontier
 from tuplet.typing import Codes, Floats
 
-__all__ = ["count_marginals", "pad", "pairwise", "stack", "tally"]
+__all__ = ["Summary", "count_marginals", "pad", "pairwise", "stack"]
 
 
 def tally(part: Frontier, values: npt.NDArray[np.intp], card: int, weights: Floats) -> Floats:
@@ -19,6 +20,55 @@ def tally(part: Frontier, values: npt.NDArray[np.intp], card: int, weights: Floa
     n_queries = len(part.starts)
     flat = np.bincount(part.number * card + values, weights, minlength=n_queries * card)
     return flat.reshape(n_queries, card).astype(float, copy=False)
+
+
+class Summary:
+    """Marginals, entropy and effective number of points of n rows, filled in while prefixes are walked.
+
+    Attributes
+    ----------
+    marginals : array, shape (n, sum of cards)
+    entropy : array, shape (n,)
+    n_effective : array, shape (n,)
+        Points left after weighting by the evidence; infinite where nothing is weighted.
+    """
+
+    def __init__(self, cards: tuple[int, ...], order: tuple[int, ...], n: int) -> None:
+        self.cards, self.order = cards, order
+        self.offsets = np.concatenate([[0], np.cumsum(cards)])
+        self.marginals = np.zeros((n, self.offsets[-1]))
+        self.entropy = np.zeros(n)
+        self.n_effective = np.full(n, np.inf)
+
+    def _set(self, rows: npt.NDArray[np.intp], variable: int, probabilities: Floats) -> None:
+        self.marginals[rows, self.offsets[variable] : self.offsets[variable + 1]] = probabilities.clip(0, 1)
+
+    def reach(self, part: Frontier) -> None:
+        """Take in prefixes that end at the last known value of their row."""
+        weights, log_evidence = part.weights()
+        rows = part.query[part.starts]
+        self.entropy[rows] = log_evidence - np.add.reduceat(weights * part.log_prob, part.starts)
+        if part.count.any():
+            self.n_effective[rows] = 1 / np.add.reduceat(weights**2 / part.count, part.starts)
+        for variable in self.order[: part.depth]:
+            table = tally(part, part.codes[:, variable], self.cards[variable], weights)
+            self._set(rows, variable, table)
+
+    def take_in(self, rows: npt.NDArray[np.intp], table: Floats, outcomes: Codes) -> None:
+        """Take in the probabilities (r, L) of all outcomes (L, m) of some rows, up to a factor."""
+        table /= table.sum(axis=1, keepdims=True)
+        self.marginals[rows] = (table @ indicator(outcomes, self.cards)).clip(0, 1)
+        self.entropy[rows] = entr(table).sum(axis=1)
+
+    def observe(self, live: Frontier, log_p: Floats) -> None:
+        """Take in prefixes behind the last known value and their conditional (r, k).
+
+        Conditionals are those of the posterior there: they are averaged, which beats counting children.
+        """
+        weights, _ = live.weights()
+        rows, p = live.query[live.starts], np.exp(log_p)
+        self._set(rows, self.order[live.depth], np.add.reduceat(weights[:, None] * p, live.starts))
+        self.entropy[rows] += np.add.reduceat(weights * entr(p).sum(axis=1), live.starts)
 
 
 def pairwise(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Self, final
+from typing import TYPE_CHECKING, Self, cast, final
 
 import numpy as np
 import numpy.typing as npt
 
 from tuplet.joint.base import ENUMERATION_LIMIT, JointDistribution, Ranking
+from tuplet.joint.dense import GridConditional
 from tuplet.joint.frontier import Conditional, Frontier
 from tuplet.joint.reduce import count_marginals, pairwise, stack
 from tuplet.typing import UNKNOWN, Codes, Floats
@@ -29,11 +30,29 @@ class Renamed:
     variables: tuple[int, ...]
     n_variables: int
 
+    @classmethod
+    def first(cls, conditional: Conditional, variables: tuple[int, ...], n_variables: int) -> Renamed:
+        """Rename a conditional; one that evaluates grids still does."""
+        kind = RenamedGrid if isinstance(conditional, GridConditional) else cls
+        return kind(conditional, variables, n_variables)
+
     def __call__(self, variable: int, rows: npt.NDArray[np.intp], codes: Codes) -> Floats:
         """See `Conditional`."""
+        return self.conditional(self.variables[variable], rows, self._embed(codes))
+
+    def _embed(self, codes: Codes) -> Codes:
         full = np.full((len(codes), self.n_variables), UNKNOWN, dtype=np.intp)
         full[:, self.variables] = codes
-        return self.conditional(self.variables[variable], rows, full)
+        return full
+
+
+class RenamedGrid(Renamed):
+    """See `Renamed` and `GridConditional`."""
+
+    def grid(self, variable: int, rows: npt.NDArray[np.intp], codes: Codes) -> Floats:
+        """See `GridConditional.grid`."""
+        inner = cast(GridConditional, self.conditional)
+        return inner.grid(self.variables[variable], rows, self._embed(codes))
 
 
 @final

@@ -24,8 +24,8 @@ Bound: TypeAlias = Callable[[npt.NDArray[np.intp], Codes], Floats]
 class GridBound(Protocol):
     """A bound model that evaluates every pair of some rows and some values of the parents cheaply."""
 
-    def grid(self, rows: npt.NDArray[np.intp], parents: Codes) -> Floats:
-        """Return the probabilities (r, q, k) of the child for rows (r,), each with all of parents (q, p)."""
+    def grid(self, rows: npt.NDArray[np.intp], codes: Codes) -> Floats:
+        """Return the probabilities (r, q, k) of the child for rows (r,), each with all of codes (q, v)."""
 
 
 class LocalModel(ABC):

@@ -94,15 +94,15 @@ class SmoothedClassifier:
         return np.log(self.smooth(proba / total))
 
     def smooth(self, proba: Floats) -> Floats:
-        """Smoothed probabilities (..., k), from those of the seen classes (..., c)."""
+        """Smoothed probabilities (..., k), from those of the seen classes (..., c), which are overwritten."""
         total = self.counts.sum()
         share = (self.counts + 1) / (total + self.card) / (total + 1)
-        if len(self.classes) == self.card:
-            return proba * (total / (total + 1)) + share
-        smoothed = np.empty((*proba.shape[:-1], self.card))
-        smoothed[...] = share
-        smoothed[..., self.classes] += proba * (total / (total + 1))
-        return smoothed
+        proba *= total / (total + 1)
+        if len(self.classes) < self.card:
+            seen, proba = proba, np.zeros((*proba.shape[:-1], self.card))
+            proba[..., self.classes] = seen
+        proba += share
+        return proba
 
 
 def require_size(what: str, n: int, width: int) -> None:

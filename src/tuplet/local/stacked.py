@@ -150,9 +150,9 @@ class _Fixed:
     def __call__(self, rows: npt.NDArray[np.intp], codes: Codes) -> Floats:
         return self.log_proba[rows]
 
-    def grid(self, rows: npt.NDArray[np.intp], parents: Codes) -> Floats:
+    def grid(self, rows: npt.NDArray[np.intp], codes: Codes) -> Floats:
         """See `GridBound.grid`."""
-        shape = (len(rows), len(parents), self.log_proba.shape[1])
+        shape = (len(rows), len(codes), self.log_proba.shape[1])
         return np.broadcast_to(np.exp(self.log_proba[rows])[:, None], shape)
 
 
@@ -167,18 +167,23 @@ class _Additive:
 
     def __call__(self, rows: npt.NDArray[np.intp], codes: Codes) -> Floats:
         logits = self.base[rows]
+        self._add_effects(logits, codes)
+        return np.log(self.classifier.smooth(probabilities(logits)))
+
+    def grid(self, rows: npt.NDArray[np.intp], codes: Codes) -> Floats:
+        """See `GridBound.grid`."""
+        added = np.zeros((len(codes), self.base.shape[1]))
+        self._add_effects(added, codes)
+        return self.classifier.smooth(probabilities(self.base[rows][:, None] + added))
+
+    def _add_effects(self, logits: Floats, codes: Codes) -> None:
+        """Add to logits (r, c) what the parents in codes (r, v) add."""
         start, slopes = self._binary
         if len(slopes):
             logits += codes[:, start : start + len(slopes)] @ slopes
         for place, effect in zip(self.places, self.effects, strict=True):
             if len(effect) > 2:
                 logits += effect[codes[:, place]]
-        return np.log(self.classifier.smooth(probabilities(logits)))
-
-    def grid(self, rows: npt.NDArray[np.intp], parents: Codes) -> Floats:
-        """See `GridBound.grid`."""
-        added = sum((effect[parents[:, i]] for i, effect in enumerate(self.effects)), np.zeros((1, 1)))
-        return self.classifier.smooth(probabilities(self.base[rows][:, None] + added))
 
     @cached_property
     def _binary(self) -> tuple[int, Floats]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import factorial
-from typing import Any, Literal, final
+from typing import Any, Literal, cast, final
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ from tuplet.exceptions import InputError
 from tuplet.joint import Atoms, JointDistribution
 from tuplet.joint.autoregressive import Autoregressive
 from tuplet.joint.mixture import Mixture
-from tuplet.local.base import Bound
+from tuplet.local.base import Bound, GridBound
 from tuplet.local.inputs import Features, n_rows
 from tuplet.models.base import JointClassifier
 from tuplet.models.links import Link, estimators_by_variable, fit_links
@@ -149,8 +149,9 @@ class ChainClassifier(JointClassifier):
 
     def _predict_joint(self, X: Features) -> JointDistribution:
         bound = [model.bind(X, parents) for model, parents in zip(self.models_, self.parents_, strict=True)]
+        kind = GridChain if all(isinstance(model, GridBound) for model in bound) else Chain
         chains = [
-            Chain(tuple(order.tolist()), tuple(bound[i] for i in links))
+            kind(tuple(order.tolist()), tuple(bound[i] for i in links))
             for order, links in zip(self.orders_, self.links_, strict=True)
         ]
         n, cards = n_rows(X), self.space_.cards
@@ -187,6 +188,14 @@ class Chain:
         for variable in self.order:
             codes[:, variable] = self(variable, np.arange(n), codes).argmax(axis=1)
         return codes
+
+
+class GridChain(Chain):
+    """A chain of models that evaluate rows times prefixes cheaply; see `GridConditional`."""
+
+    def grid(self, variable: int, rows: npt.NDArray[np.intp], codes: Codes) -> Floats:
+        """Return the probabilities (r, q, k) of a variable for rows (r,), each with all of codes (q, m)."""
+        return cast(GridBound, self.bound[variable]).grid(rows, codes)
 
 
 def _links(order: list[int]) -> list[Link]:

@@ -98,6 +98,15 @@ class TableConditional:
             return np.log(self.tables[place][(rows, *(codes[:, v] for v in self.order[:place]))])
 
 
+class TableGrid(TableConditional):
+    """The same, evaluated for rows times prefixes at once."""
+
+    def grid(self, variable: int, rows: npt.NDArray[np.intp], codes: Codes) -> Floats:
+        """Probabilities (r, q, k) of a variable for rows (r,), each with all of codes (q, m)."""
+        place = self.order.index(variable)
+        return self.tables[place][(rows[:, None], *(codes[:, v] for v in self.order[:place]))]
+
+
 @st.composite
 def autoregressives(draw: st.DrawFn, cards: Cards | None = None, n: int | None = None) -> Autoregressive:
     """Random order and random conditional tables."""
@@ -109,7 +118,8 @@ def autoregressives(draw: st.DrawFn, cards: Cards | None = None, n: int | None =
         weights = rng.gamma(0.7, size=shape) + 1e-3
         weights[..., 1:][rng.random(weights[..., 1:].shape) < 0.15] = 0.0
         tables.append(weights / weights.sum(axis=-1, keepdims=True))
-    return Autoregressive(cards, order, TableConditional(order, tuple(tables)), n)
+    kind = draw(st.sampled_from([TableConditional, TableGrid]))
+    return Autoregressive(cards, order, kind(order, tuple(tables)), n)
 
 
 @st.composite
