@@ -8,8 +8,8 @@ import numpy as np
 
 from tuplet.exceptions import InputError, MissingDependencyError
 from tuplet.joint.base import JointDistribution
-from tuplet.rendering import chance_text, combination_texts
 from tuplet.space import ClassSpace
+from tuplet.space.words import chance_text, combination_texts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

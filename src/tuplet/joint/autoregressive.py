@@ -151,7 +151,7 @@ class Autoregressive(JointDistribution):
 
     @property
     def scores_exactly(self) -> bool:
-        """Whether log-probabilities of complete outcomes are exact, whatever `tolerance` says of sums."""
+        """See `JointDistribution.scores_exactly`."""
         return bool(self._chain.exact(self.evidence).all())
 
     # -- sums over outcomes -------------------------------------------------------------------------------

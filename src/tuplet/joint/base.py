@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Self
@@ -10,13 +11,18 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from tuplet.exceptions import ImpossibleEvidenceError, InputError, IntractableError
+from tuplet.exceptions import (
+    ApproximationWarning,
+    ImpossibleEvidenceError,
+    InputError,
+    IntractableError,
+)
 from tuplet.typing import UNKNOWN, Codes, Floats, Seed
 
 if TYPE_CHECKING:
     from tuplet.joint.atoms import Atoms
 
-__all__ = ["JointDistribution", "Mode", "Ranking"]
+__all__ = ["JointDistribution", "Mode", "Ranking", "all_outcomes", "warn_unproven"]
 
 ENUMERATION_LIMIT = 2**16
 """Outcomes of one row that are enumerated without being asked twice."""
@@ -97,6 +103,11 @@ class JointDistribution(ABC):
     def tolerance(self) -> float:
         """Stated absolute error of this distribution's probabilities; 0 means exact, inf no guarantee."""
         return 0.0
+
+    @property
+    def scores_exactly(self) -> bool:
+        """Whether log-probabilities of complete outcomes are exact, whatever `tolerance` says of sums."""
+        return self.tolerance == 0
 
     def _bound(self, codes: Codes) -> Floats:
         """Return an upper bound (s, n) on the log-probability of every completion of codes (s, n, m).
@@ -294,3 +305,14 @@ class JointDistribution(ABC):
 def all_outcomes(cards: Sequence[int]) -> Codes:
     """Every combination of values, the last variable running fastest, shape (product of cards, m)."""
     return np.indices(tuple(cards), dtype=np.intp).reshape(len(cards), -1).T.copy()
+
+
+def warn_unproven(query: str, proven: npt.NDArray[np.bool_]) -> None:
+    """Say in how many of n rows (n,) a search for the most probable combinations ended on its budget."""
+    if not proven.all():
+        warnings.warn(
+            f"{query}: a more probable combination may exist in {(~proven).sum()} of {len(proven)} rows,"
+            " where the search ended on its budget; mode_proven() of the prediction tells which.",
+            ApproximationWarning,
+            stacklevel=4,
+        )

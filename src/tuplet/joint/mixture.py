@@ -101,6 +101,11 @@ class Mixture(JointDistribution):
         """See `JointDistribution.tolerance`: the worst of the components'."""
         return max(component.tolerance for component in self.components)
 
+    @property
+    def scores_exactly(self) -> bool:
+        """See `JointDistribution.scores_exactly`."""
+        return all(component.scores_exactly for component in self.components)
+
     # -- averages -----------------------------------------------------------------------------------------
 
     def _log_prob(self, codes: Codes) -> Floats:
@@ -162,9 +167,8 @@ class Mixture(JointDistribution):
 
     def _top_k(self, k: int) -> Ranking:
         mixture = self._flatten()
-        exact = all(_scores_exactly(component) for component in mixture.components)
         ranking = mixture._enumerate(k) if self.n_outcomes <= _FEW else mixture._search(k)
-        return ranking._replace(proven=ranking.proven & exact)
+        return ranking._replace(proven=ranking.proven & self.scores_exactly)
 
     def _flatten(self) -> Mixture:
         """Return the same distribution without mixtures among its components."""
@@ -253,11 +257,6 @@ def _mix(log_weights: Floats, log_values: list[Floats]) -> Floats:
     terms = np.add(terms, log_weights, out=np.full(terms.shape, -np.inf), where=present)
     with np.errstate(divide="ignore"):
         return np.asarray(logsumexp(terms, axis=-1))
-
-
-def _scores_exactly(joint: JointDistribution) -> bool:
-    """Whether the log-probability of a complete outcome, and so the proof of the mode, is exact."""
-    return joint.scores_exactly if isinstance(joint, Autoregressive) else joint.tolerance == 0
 
 
 def _propose(joint: JointDistribution, k: int) -> Codes:

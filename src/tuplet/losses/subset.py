@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import final
 
 import numpy as np
 import numpy.typing as npt
 
-from tuplet.exceptions import ApproximationWarning
-from tuplet.joint.base import JointDistribution
+from tuplet.joint.base import JointDistribution, warn_unproven
 from tuplet.losses.base import Loss, align, nan_if_unknown
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["SubsetZeroOne", "warn_unproven"]
+__all__ = ["SubsetZeroOne"]
 
 
 @final
@@ -46,14 +44,3 @@ class SubsetZeroOne(Loss):
         codes = joint._as_codes(y_pred)
         answered = (codes != UNKNOWN).all(axis=-1)  # a gap in an answer is not right, whatever the truth
         return np.where(answered, -np.expm1(np.minimum(0.0, joint.log_prob(codes))), 1.0)
-
-
-def warn_unproven(query: str, proven: npt.NDArray[np.bool_]) -> None:
-    """Say in how many of n rows (n,) a search for the most probable combinations ended on its budget."""
-    if not proven.all():
-        warnings.warn(
-            f"{query}: in {(~proven).sum()} of {len(proven)} rows a more probable combination may exist, as"
-            " the search ended on its budget; mode().proven tells which.",
-            ApproximationWarning,
-            stacklevel=3,
-        )

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from tuplet.exceptions import InputError
-from tuplet.losses.subset import warn_unproven
+from tuplet.joint.base import warn_unproven
 from tuplet.metrics.encoding import check_weights, encode_truth
 from tuplet.prediction import JointPrediction
 from tuplet.typing import UNKNOWN, Floats

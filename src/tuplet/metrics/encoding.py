@@ -7,11 +7,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tuplet import labels
-from tuplet.containers import open_table
 from tuplet.exceptions import InputError, LabelError
 from tuplet.prediction import JointPrediction
-from tuplet.space import ClassSpace
+from tuplet.space import ClassSpace, labels
+from tuplet.space.containers import open_table
 from tuplet.typing import UNKNOWN, Codes, Floats
 
 __all__ = ["Reduce", "Truth", "average", "check_weights", "encode_both", "encode_truth"]

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tuplet.exceptions import InputError
-from tuplet.losses.subset import warn_unproven
+from tuplet.joint.base import warn_unproven
 from tuplet.metrics.encoding import Reduce, Truth, average, encode_truth
 from tuplet.prediction import JointPrediction
 from tuplet.typing import UNKNOWN, Floats

@@ -9,7 +9,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from tuplet.containers import open_table
 from tuplet.exceptions import InputError
 from tuplet.joint.base import JointDistribution
 from tuplet.local.estimators import accepts, require_probabilities
@@ -20,6 +19,7 @@ from tuplet.metrics import exact_match
 from tuplet.models.validation import row_index, validate_features, validate_weights
 from tuplet.prediction import JointPrediction
 from tuplet.space import ClassSpace
+from tuplet.space.containers import open_table
 from tuplet.typing import Codes, Floats
 
 __all__ = ["JointClassifier"]

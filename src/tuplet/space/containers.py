@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from tuplet import labels
 from tuplet.exceptions import InputError
+from tuplet.space import labels
 from tuplet.typing import UNKNOWN, Codes
 
 __all__ = ["Container", "Form", "Table", "build", "listing", "open_table"]

@@ -6,8 +6,8 @@ from typing import Any
 
 import pandas as pd
 
-from tuplet.labels import show
 from tuplet.space import ClassSpace
+from tuplet.space.labels import show
 from tuplet.typing import Codes, Floats
 
 __all__ = ["marginal_frame", "tidy_frame"]

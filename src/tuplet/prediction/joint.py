@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import wraps
@@ -12,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from tuplet import rendering
-from tuplet.evidence import encode_known, known_text
-from tuplet.exceptions import ApproximationWarning, ImpossibleEvidenceError, InputError, TupletError
-from tuplet.frames import marginal_frame, tidy_frame
-from tuplet.joint.base import JointDistribution
+from tuplet.exceptions import ImpossibleEvidenceError, InputError, TupletError
+from tuplet.joint.base import JointDistribution, warn_unproven
 from tuplet.losses import get_loss
+from tuplet.prediction import rendering
+from tuplet.prediction.evidence import encode_known, known_text
+from tuplet.prediction.frames import marginal_frame, tidy_frame
 from tuplet.space import ClassSpace
 from tuplet.typing import UNKNOWN, Codes, Floats, Seed
 
@@ -127,7 +126,7 @@ class JointPrediction:
         Not the most probable label of each variable: that is `decide("hamming")`.
         """
         mode = self.distribution.mode()
-        self._warn_unproven("mode", mode.proven)
+        warn_unproven("mode", mode.proven)
         return self.space.decode(mode.codes, self.index)
 
     def mode_proven(self) -> npt.NDArray[np.bool_]:
@@ -145,7 +144,7 @@ class JointPrediction:
             whose name a class variable has already gets an underscore: `rank_`.
         """
         ranking = self.distribution.top_k(k)
-        self._warn_unproven("top_k", ranking.proven)
+        warn_unproven("top_k", ranking.proven)
         row, rank = np.nonzero(np.isfinite(ranking.log_prob))
         before = {"row": self._row_names(row), "rank": rank + 1}
         return tidy_frame(
@@ -258,7 +257,7 @@ class JointPrediction:
         of each label by itself
         """
         mode = self.distribution.mode()
-        self._warn_unproven("to_frame", mode.proven)
+        warn_unproven("to_frame", mode.proven)
         rows = np.arange(len(self))
         alone = {
             f"P({name})": table[rows, mode.codes[:, j]]
@@ -297,15 +296,6 @@ class JointPrediction:
             f"given: {known_text(self.space, codes[rows[0]])} has probability zero in row"
             f" {self._row_names(rows[0])}{others}; leave one of these labels out."
         )
-
-    def _warn_unproven(self, query: str, proven: npt.NDArray[np.bool_]) -> None:
-        if not proven.all():
-            warnings.warn(
-                f"{query}: a more probable combination may exist in {int((~proven).sum())} of {len(proven)}"
-                " rows, where the search ended on its budget; mode_proven() tells which.",
-                ApproximationWarning,
-                stacklevel=3,
-            )
 
     def _row_names(self, rows: Any) -> Any:
         return (np.arange(len(self)) if self.index is None else self.index.to_flat_index())[rows]

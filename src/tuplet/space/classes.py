@@ -11,9 +11,9 @@ from typing import Any, Self, final
 import numpy as np
 import pandas as pd
 
-from tuplet import labels
-from tuplet.containers import Form, Table, build, listing, open_table
 from tuplet.exceptions import InputError
+from tuplet.space import labels
+from tuplet.space.containers import Form, Table, build, listing, open_table
 from tuplet.typing import Codes
 
 __all__ = ["ClassSpace"]

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from tuplet.exceptions import InputError
-from tuplet.labels import show
 from tuplet.space import ClassSpace
+from tuplet.space.labels import show
 from tuplet.typing import UNKNOWN, Codes
 
 __all__ = ["encode_known", "known_text"]

@@ -12,9 +12,10 @@ import numpy as np
 from tuplet.exceptions import IntractableError, TupletWarning
 from tuplet.joint.base import JointDistribution, Mode
 from tuplet.space import ClassSpace
-from tuplet.typing import Codes, Floats
+from tuplet.space.words import chance_text, clip, combination_texts, is_yes_no, label_texts
+from tuplet.typing import Floats
 
-__all__ = ["ROWS", "as_html", "as_text", "chance_text", "combination_texts"]
+__all__ = ["ROWS", "as_html", "as_text"]
 
 ROWS = 6
 """Rows that are shown."""
@@ -28,45 +29,6 @@ class _Column(NamedTuple):
     title: str
     texts: list[str]
     chances: Floats | None = None  # of the labels shown, for bars
-
-
-def combination_texts(space: ClassSpace, codes: Codes, width: int = 48) -> list[str]:
-    """Return each combination of codes (rows, m) as one short text.
-
-    Where every label is a yes or no (0 and 1, False and True), the names of those that hold say it all.
-    """
-    if space.n_variables > 1 and _is_yes_no(space):
-        held = [[name for name, c in zip(space.names, row, strict=True) if c == 1] for row in codes]
-        return [_join(names, ", ", width) or "(none)" for names in held]
-    columns = [_label_texts(space, j, codes) for j in range(space.n_variables)]
-    return [_join(list(row), " · ", width) for row in zip(*columns, strict=True)]
-
-
-def _label_texts(space: ClassSpace, j: int, codes: Codes) -> list[str]:
-    return [str(label) for label in space.decode_column(j, codes[:, j])]
-
-
-def _is_yes_no(space: ClassSpace) -> bool:
-    return all(c.dtype.kind in "biuf" and c.tolist() == [0, 1] for c in space.categories)
-
-
-def _join(words: list[str], glue: str, width: int) -> str:
-    """Return as many words as fit, and how many do not."""
-    words = [_clip(word, width) for word in words]
-    kept = len(words)
-    while kept > 1 and len(glue.join(words[:kept])) > width:
-        kept -= 1
-    return glue.join(words[:kept]) + (f" + {len(words) - kept} more" if kept < len(words) else "")
-
-
-def chance_text(chance: float) -> str:
-    """Return a probability with three digits, and one that these would call zero by its order."""
-    return f"{chance:.3f}" if chance >= 0.001 or chance == 0 else f"{chance:.0e}"
-
-
-def _clip(text: str, width: int = 18) -> str:
-    text = " ".join(text.split())  # a line stays a line
-    return text if len(text) <= width else text[: width - 1] + "…"
 
 
 # -- what both show ----------------------------------------------------------------------------------------
@@ -91,13 +53,13 @@ def _summarise(head: JointDistribution) -> tuple[Mode | None, list[Floats] | Non
 
 def _columns(space: ClassSpace, mode: Mode, marginals: list[Floats] | None, shown: int) -> list[_Column]:
     """Return a column for each variable; if only some can be shown, the labels that hold or the first few."""
-    if shown < space.n_variables and _is_yes_no(space):
+    if shown < space.n_variables and is_yes_no(space):
         return [_Column("labels that hold", combination_texts(space, mode.codes))]
     rows = np.arange(len(mode.codes))
     columns = [
         _Column(
-            _clip(space.names[j]),
-            [_clip(text) for text in _label_texts(space, j, mode.codes)],
+            clip(space.names[j]),
+            [clip(text) for text in label_texts(space, j, mode.codes)],
             None if marginals is None else marginals[j][rows, mode.codes[:, j]],
         )
         for j in range(shown)
@@ -141,7 +103,7 @@ def as_text(joint: JointDistribution, space: ClassSpace, rows: Sequence[Any]) ->
         every = _columns(space, mode, None, space.n_variables)
         widths = np.cumsum([2 + max(map(len, [column.title, *column.texts])) for column in every])
         shown = max(1, int((widths <= _LABELS_WIDTH).sum()))
-        names = _Column("", [_clip(str(row)) for row in rows])
+        names = _Column("", [clip(str(row)) for row in rows])
         lines += _aligned([names, *_columns(space, mode, None, shown), _together(mode)])
     return "\n".join(lines + _footer(joint, mode, problem))
 
@@ -175,7 +137,7 @@ def as_html(joint: JointDistribution, space: ClassSpace, rows: Sequence[Any]) ->
     if mode is not None:
         lines.append("The most probable combination; bars show each label by itself and all together.")
         columns = _columns(space, mode, marginals, min(space.n_variables, _HTML_COLUMNS))
-        table = _html_table([_Column("", [_clip(str(row)) for row in rows]), *columns, _together(mode)])
+        table = _html_table([_Column("", [clip(str(row)) for row in rows]), *columns, _together(mode)])
     above = "".join(f"<div style='{_FAINT}'>{escape(line)}</div>" for line in lines)
     below = "".join(f"<div style='{_FAINT}'>{escape(line)}</div>" for line in _footer(joint, mode, problem))
     return f"<div style='font-family:system-ui,sans-serif;font-size:13px'>{above}{table}{below}</div>"
