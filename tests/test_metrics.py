@@ -214,13 +214,13 @@ def test_impossible_rows_are_floored_and_counted():
     prediction = JointPrediction(joint, ClassSpace.from_labels(np.array([["n", "n"], ["y", "y"]])))
     Y = np.array([["n", "n"], ["n", "y"], ["n", None], ["strange", "y"]], dtype=object)
     floor = np.log(1e-4)
-    expected = -np.array([np.log(0.5), 2 * floor, np.log(0.5), 2 * floor])
+    expected = -np.array([np.log(0.5), 2 * floor, np.log(0.5), floor + np.log(0.5)])
     assert metrics.joint_log_loss(Y, prediction) == pytest.approx(expected.mean())
     assert metrics.n_floored(Y, prediction) == 2
     assert metrics.n_floored(Y, prediction, floor=-np.inf) == 2
     assert metrics.n_floored(Y, prediction, floor=-0.3) == 4
     assert metrics.joint_log_loss(Y, prediction, floor=-np.inf) == np.inf
-    assert metrics.joint_log_loss(Y, prediction, floor=-1) == pytest.approx((2 * np.log(2) + 4) / 4)
+    assert metrics.joint_log_loss(Y, prediction, floor=-1) == pytest.approx((3 * np.log(2) + 3) / 4)
     marginal = -np.array([np.log(0.5)] * 3 + [(floor + np.log(0.5)) / 2])
     assert metrics.marginal_log_loss(Y, prediction) == pytest.approx(marginal.mean())
     brier = [0.25, 0.25, 0.25, ((0.5 + 1) / 2 + 0.25) / 2]

@@ -43,7 +43,8 @@ def joint_log_loss(
     reduce : {"mean", "median"}
         What becomes of the n rows.
     floor : float, default log(1e-4)
-        Least log-probability per known label: a row of m labels is charged m * floor at worst. Pass
+        Least log-probability per known label: a label that the prediction has never seen is charged with it,
+        beside the probability of the other labels, and a row of m labels with m * floor at worst. Pass
         -inf for the plain log-loss, which one impossible row makes infinite. `n_floored` counts these rows.
     sample_weight : array, shape (n,), optional
 
@@ -59,17 +60,18 @@ def joint_log_loss(
     (9.322, 1)
     """
     truth = encode_truth(Y_true, prediction)
-    log_prob, least = _joint_log_prob(truth, prediction), _least(truth, floor)
-    return average(-np.maximum(log_prob, least), sample_weight, reduce)
+    log_prob = np.maximum(_joint_log_prob(truth, prediction, floor), _least(truth, floor))
+    return average(-log_prob, sample_weight, reduce)
 
 
 def n_floored(Y_true: Any, prediction: JointPrediction, *, floor: float = LOG_FLOOR) -> int:
-    """Count the rows whose joint log-probability is at or below the floor of `joint_log_loss`.
+    """Count the rows to which the floor of `joint_log_loss` was applied, to a label or to all of them.
 
     With `floor=-inf` these are the rows that the prediction holds impossible.
     """
     truth = encode_truth(Y_true, prediction)
-    return int((_joint_log_prob(truth, prediction) <= _least(truth, floor)).sum())
+    floored = _joint_log_prob(truth, prediction, floor) <= _least(truth, floor)
+    return int((floored | truth.unseen.any(axis=1)).sum())
 
 
 def marginal_log_loss(
@@ -121,10 +123,10 @@ def top_k_accuracy(
 # -- what they share ---------------------------------------------------------------------------------------
 
 
-def _joint_log_prob(truth: Truth, prediction: JointPrediction) -> Floats:
-    """Return the log-probability (n,) of the known labels, nan where nothing is known."""
-    log_prob = prediction.distribution.log_prob(truth.codes)
-    log_prob = np.where(truth.unseen.any(axis=1), -np.inf, log_prob)
+def _joint_log_prob(truth: Truth, prediction: JointPrediction, floor: float) -> Floats:
+    """Return the log-probability (n,) of the known labels, `floor` for each unseen one; nan if none are."""
+    unseen = np.where(truth.unseen, floor, 0.0).sum(axis=1)
+    log_prob = prediction.distribution.log_prob(truth.codes) + unseen
     return np.where(truth.known.any(axis=1), log_prob, np.nan)
 
 
