@@ -157,16 +157,18 @@ def _show_combinations(
             table.add_row(
                 str(line.row) if rank == 0 else "",
                 *labels,
-                *_bar(line.probability),
+                *_bar(line.probability, right),
                 style="green" if right else None,
             )
         table.add_section()
     console.print(table)
-    console.print("[green]Green[/green] is what the penguin really was (a missing label fits anything).\n")
+    console.print(
+        "[green]✓[/green] is what the penguin really was; a label that nobody wrote down fits anything.\n"
+    )
 
 
-def _bar(probability: float) -> tuple[str, str]:
-    return f"{probability:.3f}", "█" * round(24 * probability)
+def _bar(probability: float, right: bool) -> tuple[str, str]:
+    return f"{probability:.3f}", "█" * round(24 * probability) + " ✓" * right
 
 
 # -- 4. knowledge -------------------------------------------------------------------------------------------
