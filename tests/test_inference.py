@@ -217,7 +217,7 @@ def test_belief_propagation_comes_close_on_a_weak_grid():
 
 
 def test_belief_propagation_says_which_rows_did_not_converge():
-    joint = grid(5, n=8, strength=4.0, engine=BeliefPropagation(max_iter=40, damping=0.0))
+    joint = grid(5, n=8, strength=4.0, engine=BeliefPropagation(max_iter=6, damping=0.0))
     info = joint.engine.convergence(joint._problem)
     assert info.converged.shape == (8,)
     assert 0 < info.converged.sum() < 8
@@ -285,3 +285,68 @@ def test_marginal_map_by_search_equals_the_constrained_elimination():
     assert ranking.proven.all()
     np.testing.assert_array_equal(ranking.codes, truth.codes)
     np.testing.assert_allclose(ranking.log_prob, truth.log_prob, atol=1e-9)
+
+
+def test_overflow_is_caught_as_underflow_is():
+    """A thousand uniform leaves multiply to 2^1100 before anything is rescaled."""
+    star = FactorGraph((2,) * 1101, [Factor((0, j), np.zeros((2, 2, 1))) for j in range(1, 1101)], 1)
+    np.testing.assert_allclose(np.hstack(star.marginals()), 0.5)
+    np.testing.assert_allclose(star.entropy(), 1101 * np.log(2))
+    known = FactorGraph(star.cards, star.factors, 1, log_normalizer=1101 * np.log(2))
+    assert 0.4 < known.sample(500, 0)[:, 0, 0].mean() < 0.6
+
+
+def test_underflow_of_a_product_of_moderate_factors():
+    """No factor is extreme by itself, so only the processor's flag tells."""
+    tables = ([0.0, -400.0], [0.0, -400.0], [-400.0, 0.0], [-400.0, np.log(3.0)])
+    joint = FactorGraph((2,), [Factor((0,), np.array(table)[:, None]) for table in tables], 1)
+    np.testing.assert_allclose(joint.marginals()[0], [[0.25, 0.75]], atol=1e-12)
+
+
+def test_the_mode_is_the_first_of_the_ranking_on_ties():
+    joint = FactorGraph((2, 2), [Factor((0, 1), np.array([[0.0, 1.0], [1.0, 0.0]])[..., None])], 1)
+    np.testing.assert_array_equal(joint.mode().codes, joint.top_k(4).codes[:, 0])
+
+
+def test_tables_of_other_types_are_computed_with_in_full_precision():
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(2, 3, 1)).astype(np.float32)
+    single = FactorGraph((2, 3), [Factor(np.array([0, 1]), table)], 1)
+    double = FactorGraph((2, 3), [Factor((0, 1), table.astype(float))], 1)
+    np.testing.assert_array_equal(single.marginals()[0], double.marginals()[0])
+    whole = FactorGraph((2, 2), [Factor([0, 1], np.array([[1, 0], [0, 1]])[..., None])], 1)
+    assert whole.mode().log_prob.dtype == float
+
+
+def test_rows_with_many_patterns_of_missing_labels_agree_with_one_by_one():
+    joint = chain(9, n=40, scale=1.0)
+    rng = np.random.default_rng(0)
+    codes = np.where(rng.random((40, 9)) < 0.5, UNKNOWN, rng.integers(0, 2, (40, 9)))
+    expected = [joint[i].log_prob(codes[i])[0] for i in range(40)]
+    np.testing.assert_allclose(joint.log_prob(codes), expected, atol=1e-12)
+
+
+def test_the_plain_order_is_taken_where_it_is_better():
+    side = 16
+    edges = [(i, i + 1) for i in range(side * side) if (i + 1) % side]
+    edges += [(i, i + side) for i in range(side * (side - 1))]
+    assert max(make_plan((2,) * side**2, tuple(edges)).sizes) <= 2 ** (side + 1)
+
+
+def test_memory_of_all_kept_tables_is_bounded():
+    band = [Factor((j, j + 1, j + 2), np.zeros((8, 8, 8, 1))) for j in range(60)]
+    joint = FactorGraph((8,) * 62, band, 1, engine=Exact(max_table=600))
+    assert np.isfinite(joint.engine.log_partition(joint._problem)).all()
+    with pytest.raises(IntractableError, match="in all"):
+        joint.marginals()
+
+
+@pytest.mark.parametrize("arguments", [{"max_table": 0}, {"chunk_cells": -1}])
+def test_engines_refuse_nonsense(arguments):
+    with pytest.raises(InputError, match="must be positive"):
+        Exact(**arguments)
+
+
+def test_a_noisy_or_of_nothing_is_refused():
+    with pytest.raises(InputError, match="at least one variable"):
+        noisy_or((), (), 0.9, 3)

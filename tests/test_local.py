@@ -29,7 +29,7 @@ from tuplet.joint.base import all_outcomes
 from tuplet.local import SmoothedClassifier, StackedModel, default_estimator
 from tuplet.local.base import GridBound
 from tuplet.local.columns import admit_columns
-from tuplet.local.estimators import accepts, weight_arguments
+from tuplet.local.estimators import accepts, seeded, weight_arguments
 from tuplet.local.inputs import put_beside
 from tuplet.local.onehot import OneHot
 from tuplet.local.parallel import run_many
@@ -424,6 +424,22 @@ def test_default_estimator_converges_quietly():
         separable = (X[:, 0] > np.median(X[:, 0])).astype(int)
         default_estimator().fit(X, separable)
         default_estimator(sparse=True).fit(sparse.csr_array(np.eye(60)), rng.integers(2, size=60))
+
+
+def test_the_default_can_be_tuned():
+    tuned = default_estimator().set_params(logisticregression__C=0.01)
+    weak, usual = (fitted(estimator)[0].effects_ for estimator in (tuned, None))
+    assert all(np.abs(w).max() < np.abs(u).max() for w, u in zip(weak, usual, strict=True))
+
+
+def test_seeds_fill_in_what_was_left_open():
+    forest = RandomForestClassifier()
+    assert seeded(forest, 3).random_state == seeded(forest, 3).random_state != seeded(forest, 4).random_state
+    assert forest.random_state is None
+    both = CalibratedClassifierCV(make_pipeline(StandardScaler(), forest))
+    assert isinstance(seeded(both, 0).estimator[-1].random_state, int)
+    for settled in (RandomForestClassifier(random_state=0), GaussianNB(), None):
+        assert seeded(settled, 1) is settled
 
 
 def test_run_many_keeps_the_order():

@@ -1,12 +1,14 @@
 import pickle
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import fbeta_score, jaccard_score
 
-from tuplet.exceptions import ApproximationWarning, InputError, IntractableError
+from tuplet.exceptions import ApproximationWarning, InputError, IntractableError, LabelError
 from tuplet.joint import Atoms, Mode
 from tuplet.joint.base import all_outcomes
 from tuplet.losses import (
@@ -21,6 +23,8 @@ from tuplet.losses import (
     SubsetZeroOne,
     get_loss,
 )
+from tuplet.prediction import JointPrediction
+from tuplet.space import ClassSpace
 from tuplet.testing import strategies
 from tuplet.testing.losses import check_loss
 from tuplet.typing import UNKNOWN
@@ -238,7 +242,14 @@ def test_many_draws_can_be_the_candidates():
     joint = Atoms.from_draws((2,) * 40, draws)
     with pytest.raises(IntractableError, match=r"1,099,511,627,776 outcomes.*limit=4,096.*draw\(1000\)"):
         Jaccard().decide(joint)
+    with pytest.raises(
+        IntractableError, match=r"prediction\.distribution\.draw\(1000\).*'f1', which is close"
+    ):
+        Jaccard().decide(joint)
     loss = Jaccard(candidates="atoms")
+    prediction = JointPrediction(joint, ClassSpace.from_labels(np.eye(40, dtype=int)))
+    answer = prediction.space.decode(loss.decide(prediction.distribution.draw(20, 0)))  # as the message says
+    assert answer.shape == (5, 40)
     every = np.stack([loss.risk(joint, np.broadcast_to(d[None], (1, 5, 40)))[0] for d in draws])
     np.testing.assert_allclose(loss.risk(joint, loss.decide(joint)), every.min(axis=0))
 
@@ -287,16 +298,35 @@ def test_losses_go_by_name():
         (lambda: Hamming([1, -1]), "non-negative"),
         (lambda: Hamming([0, 0]), "not all zero"),
         (lambda: Hamming([1, 2, 3]).value([[0, 1]], [[0, 1]]), "3 weights do not fit 2"),
-        (lambda: CostMatrix([]), "found none"),
+        (
+            lambda: Hamming({"a": 5}),
+            "sees codes.*found a dict.*one weight per variable in order.*from_labels",
+        ),
+        (lambda: Hamming(pd.Series([1, 2], index=["b", "a"])), "found a Series"),
+        (lambda: Hamming("heavy"), "one weight per variable in order.*found 'heavy'"),
+        (lambda: Hamming(5), "one weight per variable in order"),
+        (lambda: Hamming([[1], [2, 3]]), "one weight per variable in order"),
+        (lambda: CostMatrix([]), r"give one matrix.*found \[\]"),
+        (lambda: CostMatrix(5), "give one matrix.*found 5"),
+        (lambda: CostMatrix({"a": [[0, 1], [1, 0]]}), "sees codes.*found a dict.*code order"),
+        (lambda: CostMatrix(pd.DataFrame([[0, 1], [1, 0]])), "found a DataFrame.*code order"),
+        (lambda: CostMatrix(pl.DataFrame([[0, 1], [1, 0]])), "found a DataFrame.*code order"),
+        (lambda: CostMatrix([[[0]], pd.DataFrame([[0]])]), "DataFrame as the matrix of variable 1"),
+        (lambda: CostMatrix([["a", "b"], ["c", "d"]]), "variable 0 must be square, found no numbers"),
+        (lambda: CostMatrix([[[0, 1], [1, 0]], [[0, 1]]]), "variable 1 must be square"),
+        (lambda: CostMatrix([0, 1]), "must be square"),
         (lambda: CostMatrix([[1, 0], [0, 0]]), "0 on its diagonal"),
         (lambda: CostMatrix([[0, 1, 2], [1, 0, 2]]), "must be square"),
         (lambda: CostMatrix([[0, 1], [1, 0]]).value([[0, 2]], [[0, 1]]), "code 2"),
         (lambda: FBeta(0), "positive number"),
-        (lambda: FBeta().value([[2]], [[1]]), "binary variables.*code 2"),
+        (lambda: FBeta("one"), "positive number, found 'one'"),
+        (lambda: FBeta().value([[2]], [[1]]), "binary variables.*variable 0 has code 2"),
         (lambda: Jaccard().value([[1]], [[3]]), "binary variables.*code 3"),
         (lambda: Jaccard(candidates="some"), "'all' or 'atoms'"),
         (lambda: CallableLoss(np.subtract).value([[1, 0]], [[1, 0]]), "one number per row"),
+        (lambda: CallableLoss(5), "must be callable, found 5"),
         (lambda: Abstain("hamming", -1), "at least 0"),
+        (lambda: Abstain("hamming", None), "at least 0, found None"),
         (lambda: Hamming().value([["a"]], [["b"]]), "integer codes"),
         (lambda: Hamming().value([[0, 1]], [[0, 1, 1]]), "do not fit together"),
     ],
@@ -315,3 +345,142 @@ def test_joints_that_do_not_fit_are_a_clear_error():
         CostMatrix([[0, 1], [1, 0]]).decide(joint)
     with pytest.raises(InputError, match="3 matrices do not fit 2"):
         CostMatrix([[[0]]] * 3).decide(joint)
+
+
+@pytest.mark.parametrize("loss", [Hamming([1, 2, 3]), Abstain(Hamming([1, 2, 3]), 0.2)])
+def test_weights_must_fit_in_every_query(loss):
+    joint = Atoms((3, 2), all_outcomes((3, 2))[None], np.zeros((1, 6)))
+    for query in (
+        lambda: loss.decide(joint),
+        lambda: loss.risk(joint, [[0, 0]]),
+        lambda: loss.value([[0, 0]], [[0, 0]]),
+    ):
+        with pytest.raises(InputError, match="3 weights do not fit 2 class variables"):
+            query()
+
+
+def test_errors_know_the_variable_so_that_it_can_be_named():
+    joint = Atoms((2, 3), all_outcomes((2, 3))[None], np.zeros((1, 6)))
+    prediction = JointPrediction(
+        joint, ClassSpace(("sex", "size"), (np.arange(2), np.array(["l", "m", "s"])))
+    )
+    for loss in (CostMatrix([[0, 1], [1, 0]]), FBeta(), Jaccard()):
+        with pytest.raises(InputError, match="'size' has 3 values"):
+            prediction.decide(loss)
+    for loss in (CostMatrix([[0, 1], [1, 0]]), FBeta(), Jaccard()):
+        with pytest.raises(InputError, match="variable 1 has") as error:
+            loss.value([[[0, 1]], [[0, 2]]], [[0, 1]])
+        assert error.value.variable == 1
+
+
+# -- names and labels --------------------------------------------------------------------------------------
+
+SIZES = pd.DataFrame({"sex": [0, 1, 1], "risk": ["low", "mid", "high"]})
+RISK = {"low": {"mid": 1, "high": 2}, "mid": {"low": 3, "mid": 0, "high": 4}, "high": {"low": 9, "mid": 5}}
+
+
+def test_costs_by_label_do_not_depend_on_the_order_of_codes():
+    declared = SIZES.astype({"risk": pd.CategoricalDtype(["low", "mid", "high"])})
+    shuffled = pd.DataFrame(RISK).T.loc[
+        ["mid", "high", "low"], ["high", "low", "mid"]
+    ]  # gaps on the diagonal
+    for Y in (SIZES, declared):
+        space = ClassSpace.from_labels(Y)
+        for costs in (RISK, shuffled, shuffled.fillna(0)):
+            loss = CostMatrix.from_labels(space, {"risk": costs})
+            for true in RISK:
+                for predicted, cost in RISK[true].items():
+                    rows = pd.DataFrame({"sex": [0, 0], "risk": [true, predicted]})
+                    codes = space.encode(rows)
+                    assert loss.value(codes[:1], codes[1:]) == cost / 2
+            assert loss.value([[0, 0]], [[1, 0]]) == 0.5  # what is not named costs 1
+
+
+def test_weights_by_name():
+    space = ClassSpace.from_labels(SIZES)
+    assert Hamming.from_labels(space, {"risk": 5}) == Hamming([1, 5])
+    assert Hamming.from_labels(space, {}) == Hamming([1, 1])
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda space: Hamming.from_labels(space, {"rsk": 5}), "no class variable 'rsk'.*mean 'risk'"),
+        (lambda space: Hamming.from_labels(space, [1, 5]), "mapping of the names.*found list"),
+        (lambda space: Hamming.from_labels(["sex", "risk"], {"risk": 5}), "must be a ClassSpace.*found list"),
+        (lambda space: Hamming.from_labels(space, {"risk": "much"}), "one weight per variable"),
+        (lambda space: CostMatrix.from_labels(space, RISK), "no class variable 'low'"),
+        (lambda space: CostMatrix.from_labels(space, {"risk": [[0, 1], [1, 0]]}), "'risk' must be a pandas"),
+        (
+            lambda space: CostMatrix.from_labels(space, {"risk": {**RISK, "mid": {"low": 3}}}),
+            "'risk' lacks the cost of predicting 'high' where 'mid' is true",
+        ),
+        (
+            lambda space: CostMatrix.from_labels(space, {"risk": {**RISK, "mid": {"low": "x", "high": 1}}}),
+            "costs of 'risk' must be numbers",
+        ),
+        (
+            lambda space: CostMatrix.from_labels(space, {"sex": {0: {0: 1, 1: 1}, 1: {0: 1}}}),
+            "matrix of 'sex' must hold costs of at least 0, and 0 on its diagonal",
+        ),
+        (
+            lambda space: CostMatrix.from_labels(space, {"sex": pd.DataFrame(0, [0, 0, 1], [0, 1])}),
+            "labels of 'sex' must be there once each, found 0, 0, 1",
+        ),
+        (
+            lambda space: CostMatrix.from_labels(space, {"sex": pd.DataFrame(0, [0, 1], [0, 0])}),
+            "given twice in the columns",
+        ),
+    ],
+)
+def test_names_and_labels_that_do_not_fit_are_a_clear_error(make, message):
+    with pytest.raises(InputError, match=message):
+        make(ClassSpace.from_labels(SIZES))
+
+
+def test_costs_of_unknown_labels_are_a_label_error():
+    with pytest.raises(LabelError, match="'tiny' of 'risk'"):
+        CostMatrix.from_labels(ClassSpace.from_labels(SIZES), {"risk": {**RISK, "tiny": {"low": 1}}})
+
+
+def test_losses_say_whether_they_are_for_binary_variables():
+    binary = [FBeta(), Jaccard(), Abstain("f1", 0.1)]
+    every = [Hamming(), SubsetZeroOne(), CostMatrix([[0]]), CallableLoss(distance), Abstain("subset", 0.1)]
+    assert all(loss.binary for loss in binary)
+    assert not any(loss.binary for loss in every)
+
+
+# -- functions of others -----------------------------------------------------------------------------------
+
+
+def fails(y_true, y_pred):
+    raise KeyError("size")
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda t, p: np.full(len(t), np.nan), r"finite numbers, found nan for the truth \[0, 0\]"),
+        (lambda t, p: np.where((t != p).any(axis=1), np.inf, 0), "finite numbers, found inf"),
+        (lambda t, p: 1.0, r"one number per row, found shape \(\)"),
+        (lambda t, p: t != p, "one number per row, found shape"),
+        (lambda t, p: None, "one number per row, found shape"),
+        (lambda t, p: ["dear"] * len(t), "one number per row, found list"),
+        (fails, "'fails' failed on codes of shape .* with KeyError: 'size'"),
+    ],
+)
+def test_functions_that_are_no_losses_are_a_clear_error(function, message):
+    joint = Atoms((2, 2), all_outcomes((2, 2))[None], np.zeros((1, 4)))
+    loss = CallableLoss(function)
+    for query in (lambda: loss.decide(joint), lambda: loss.risk(joint, [[1, 0]])):
+        with pytest.raises(InputError, match=message):
+            query()
+
+
+def test_functions_may_pass_on_missing_truth():
+    def careful(y_true, y_pred):
+        return np.where((y_true == UNKNOWN).any(axis=1), np.nan, (y_true != y_pred).sum(axis=1))
+
+    values = CallableLoss(careful).value([[0, 1], [UNKNOWN, 1], [UNKNOWN, UNKNOWN]], [0, 0])
+    np.testing.assert_array_equal(values, [1, np.nan, np.nan])
+    assert CallableLoss(fails).value(np.empty((0, 2), int), np.empty((0, 2), int)).shape == (0,)

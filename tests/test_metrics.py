@@ -17,10 +17,11 @@ from tuplet import metrics
 from tuplet.exceptions import ApproximationWarning, InputError
 from tuplet.joint import Atoms, Mode
 from tuplet.joint.base import all_outcomes
-from tuplet.losses import Abstain, CostMatrix, FBeta, Hamming, Jaccard, SubsetZeroOne
+from tuplet.losses import LOSSES, Abstain, CostMatrix, FBeta, Hamming, Jaccard, SubsetZeroOne
 from tuplet.models import DecisionClassifier, IndependentClassifier, PowersetClassifier
 from tuplet.prediction import JointPrediction
 from tuplet.space import ClassSpace
+from tuplet.space.rows import require_same_order
 
 DECISION_METRICS = {
     name: getattr(metrics, name)
@@ -29,7 +30,7 @@ DECISION_METRICS = {
         "hamming_loss",
         "hamming_score",
         "instance_f1",
-        "jaccard",
+        "jaccard_score",
         "micro_f1",
         "macro_f1",
         "macro_precision",
@@ -53,7 +54,7 @@ THEIRS = {
     "exact_match": lambda *a, **k: theirs.accuracy_score(*a, **k),
     "hamming_loss": lambda *a, **k: theirs.hamming_loss(*a, **k),
     "instance_f1": lambda *a, **k: theirs.f1_score(*a, average="samples", zero_division=1, **k),
-    "jaccard": lambda *a, **k: theirs.jaccard_score(*a, average="samples", zero_division=1, **k),
+    "jaccard_score": lambda *a, **k: theirs.jaccard_score(*a, average="samples", zero_division=1, **k),
     "micro_f1": lambda *a, **k: theirs.f1_score(*a, average="micro", zero_division=0, **k),
     "macro_f1": lambda *a, **k: theirs.f1_score(*a, average="macro", zero_division=0, **k),
     "macro_precision": lambda *a, **k: theirs.precision_score(*a, average="macro", zero_division=0, **k),
@@ -103,7 +104,7 @@ def test_many_valued_labels_agree_with_sets_of_pairs(seed):
         index.append(len(true & pred) / len(true | pred) if true or pred else 1)
         total += 2 * len(true & pred), len(true) + len(pred)
     assert metrics.instance_f1(Y_true, Y_pred, space=space) == pytest.approx(np.mean(f1))
-    assert metrics.jaccard(Y_true, Y_pred, space=space) == pytest.approx(np.mean(index))
+    assert metrics.jaccard_score(Y_true, Y_pred, space=space) == pytest.approx(np.mean(index))
     assert metrics.micro_f1(Y_true, Y_pred, space=space) == pytest.approx(total[0] / total[1])
 
 
@@ -114,7 +115,7 @@ def test_metrics_and_losses_are_the_same_measure():
         (metrics.exact_match, SubsetZeroOne()),
         (metrics.hamming_score, Hamming()),
         (metrics.instance_f1, FBeta()),
-        (metrics.jaccard, Jaccard()),
+        (metrics.jaccard_score, Jaccard()),
     ):
         assert metric(Y_true, Y_pred) == pytest.approx(1 - loss.value(Y_true, Y_pred).mean())
         assert metric(Y_true, Y_pred) == pytest.approx(1 - metrics.mean_loss(Y_true, Y_pred, loss))
@@ -176,6 +177,88 @@ def test_weights_count_rows_of_decisions(metric):
     space = ClassSpace.from_labels(np.vstack([Y_true, Y_pred]))
     repeated = metric(np.repeat(Y_true, times, 0), np.repeat(Y_pred, times, 0), space=space)
     assert metric(Y_true, Y_pred, sample_weight=times, space=space) == pytest.approx(repeated)
+
+
+# -- what does not belong together -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("space", [None, ClassSpace.from_labels(pd.DataFrame({"cultivar": [0, 1, 2]}))])
+def test_text_never_matches_numbers(space):
+    Y = pd.DataFrame({"cultivar": [0, 1, 2, 1]})
+    message = r"of 'cultivar' in Y_pred \(0, 1, 2\) occurs in Y_true \('0', '1', '2'\); are the types"
+    with pytest.raises(InputError, match=message):
+        metrics.exact_match(Y.astype(str), Y, space=space)
+    with pytest.raises(InputError, match=r"\('0', '1', '2'\) occurs in Y_true \(0, 1, 2\)"):
+        metrics.exact_match(Y, pl.DataFrame(Y.astype(str)), space=space)
+    with pytest.raises(InputError, match=r"Y_pred \(True\) occurs in Y_true \('0', '1', '2'\)"):
+        metrics.macro_f1(Y.astype(str), Y > -1, space=space)
+    assert metrics.exact_match(Y, Y.astype(float), space=space) == 1.0
+    assert metrics.exact_match(Y, Y + 10, space=space) == 0.0  # strange, but of one type
+    mixed = Y.astype(object).replace(0, "none")
+    assert metrics.exact_match(mixed, Y, space=space) == 0.75
+
+
+def test_text_never_matches_the_numbers_of_a_prediction():
+    joint = Atoms((3,), np.array([[[0], [1], [2]]]), np.zeros((4, 3)))
+    prediction = JointPrediction(joint, ClassSpace.from_labels(pd.DataFrame({"cultivar": [0, 1, 2]})))
+    with pytest.raises(InputError, match=r"in Y_true \('1'\) occurs in the prediction \(0, 1, 2\)"):
+        metrics.joint_log_loss(["1"] * 4, prediction)
+    assert metrics.joint_log_loss([7] * 4, prediction) == -metrics.LOG_FLOOR
+
+
+def test_the_same_rows_in_another_order_are_an_error():
+    prediction, Y = random_prediction(n=4)
+    Y.index = list("wxyz")
+    other = Y.loc[list("zwxy")]
+    message = (
+        r"Y_true and Y_pred hold the same rows in another order; align them with .loc, or pass .to_numpy"
+    )
+    with pytest.raises(InputError, match=message):
+        metrics.exact_match(Y, other)
+    with pytest.raises(InputError, match=message):
+        metrics.exact_match(Y["a"], other["a"])
+    named = JointPrediction(prediction.distribution, prediction.space, Y.index)
+    with pytest.raises(InputError, match="Y_true and the prediction hold the same rows"):
+        metrics.joint_log_loss(other, named)
+    by_position = metrics.exact_match(Y, other.to_numpy())
+    assert metrics.exact_match(Y, other.reset_index(drop=True)) == by_position  # not the same labels
+    assert metrics.exact_match(Y, other.set_axis(list("zzxy"))) == by_position  # not one row each
+    assert metrics.exact_match(Y, Y.copy()) == 1.0
+    assert metrics.joint_log_loss(Y, named) == metrics.joint_log_loss(Y, prediction)
+
+
+def test_indexes_are_compared_only_where_they_can_be():
+    pairs = pd.MultiIndex.from_tuples([(1, "a"), (1, "b"), (2, "a")])
+    with pytest.raises(InputError, match="fit: X and Y hold the same rows"):
+        require_same_order("fit: X and Y", pairs, pairs[::-1])
+    with pytest.raises(InputError, match="hold the same rows"):
+        require_same_order("fit: X and Y", pd.Index([1, "a", None], dtype=object), pd.Index([None, 1, "a"]))
+    for theirs_ in (None, pairs, pairs[[0, 1, 1]], pairs[:2], pd.RangeIndex(3), pd.Index(["a", "b", "c"])):
+        require_same_order("fit: X and Y", pairs, theirs_)
+        require_same_order("fit: X and Y", theirs_, pairs)
+
+
+def test_abstained_answers_are_counted():
+    Y_true = pd.DataFrame({"a": ["x", "y", "y", None], "b": [1, 0, 0, 0]})
+    Y_pred = pd.DataFrame({"a": ["x", None, "x", "x"], "b": [1, 0, None, None]}).convert_dtypes()
+    weight = [1, 2, 0, 1]
+    assert metrics.coverage(Y_pred) == 5 / 8
+    assert metrics.coverage(pl.DataFrame(Y_pred)) == 5 / 8
+    assert metrics.coverage([1, None, 0, 1], sample_weight=weight) == 0.5
+    assert metrics.answered_accuracy(Y_true, Y_pred) == 3 / 4
+    assert metrics.answered_accuracy(Y_true, Y_pred, sample_weight=weight) == 1.0
+    assert metrics.exact_match(Y_true, Y_pred) == 1 / 4
+    assert metrics.hamming_score(Y_true, Y_pred) == (1 + 0.5 + 0 + 0) / 4
+    assert np.isnan(metrics.answered_accuracy(["x", "y"], [None, None]))
+
+
+def test_abstaining_trades_coverage_for_accuracy():
+    X, Y = small_data()
+    prediction = IndependentClassifier().fit(X, Y).predict_joint(X)
+    careful, bold = (prediction.decide(Abstain("hamming", cost)) for cost in (0.1, 1.0))
+    assert metrics.coverage(careful) < metrics.coverage(bold) == 1.0
+    assert metrics.answered_accuracy(Y, careful) > metrics.answered_accuracy(Y, bold)
+    assert metrics.answered_accuracy(Y, bold) == pytest.approx(metrics.hamming_score(Y, bold))
 
 
 # -- probabilities -----------------------------------------------------------------------------------------
@@ -300,7 +383,15 @@ def test_unproven_rankings_are_announced(monkeypatch):
         (lambda p, Y: metrics.exact_match(Y, Y, sample_weight=[1, 2]), "30 non-negative numbers"),
         (lambda p, Y: metrics.mode_calibration(Y, p, n_bins=0), "n_bins"),
         (lambda p, Y: metrics.top_k_accuracy(Y, p, 0), "at least 1"),
-        (lambda p, Y: metrics.get_scorer("accuracy"), "one of 'exact_match'.*'f1'"),
+        (lambda p, Y: metrics.get_scorer("accuracy"), "'exact_match'.*'top_3_accuracy'.*'neg_f1_loss'"),
+        (lambda p, Y: metrics.get_scorer("f1"), "found 'f1'"),
+        (lambda p, Y: metrics.top_k_scorer(0), "at least 1, found 0"),
+        (lambda p, Y: metrics.top_k_scorer("three"), "whole number"),
+        (lambda p, Y: metrics.exact_match(Y, p), r"labels with labels, found a JointPrediction; pass model"),
+        (lambda p, Y: metrics.macro_f1(p, Y), "labels with labels, found a JointPrediction"),
+        (lambda p, Y: metrics.joint_log_loss(p, p), "labels with labels, found a JointPrediction"),
+        (lambda p, Y: metrics.coverage(p), "labels with labels, found a JointPrediction"),
+        (lambda p, Y: metrics.mean_loss(Y, Y, "f1"), "binary variables.*'b' has code 2"),
     ],
 )
 def test_bad_input_is_a_clear_error(call, message):
@@ -334,13 +425,63 @@ def test_scorers_work_in_cross_validation():
     assert joint == pytest.approx(model.predict_joint(X).log_prob(Y).mean())
 
 
+def test_scorers_take_more_than_two_categories():
+    X, Y = small_data()
+    wide = Y.copy()
+    wide[:, 0] += X[:, 0] > 0.5
+    result = cross_validate(PowersetClassifier(), X, wide, cv=3, scoring=metrics.SCORERS, error_score="raise")
+    for name in metrics.SCORERS:
+        assert np.isfinite(result[f"test_{name}"]).all()
+    model = PowersetClassifier().fit(X, wide)
+    answers = model.predict(X, loss="hamming")
+    for name in ("instance_f1", "jaccard_score"):
+        expected = getattr(metrics, name)(wide, answers, space=model.space_)
+        assert metrics.get_scorer(name)(model, X, wide) == expected
+    with pytest.raises(InputError, match=r"needs binary variables.*'y0' has 3 values"):
+        metrics.get_scorer("neg_f1_loss")(model, X, wide)
+
+
+def test_too_many_labels_for_jaccard_are_decided_for_f1():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    Y = (X[:, [0]] + rng.normal(size=(60, 13)) > 0).astype(int)
+    model = IndependentClassifier().fit(X, Y)
+    expected = metrics.jaccard_score(Y, model.predict(X, loss="f1"))
+    assert metrics.get_scorer("jaccard_score")(model, X, Y) == expected
+    few = IndependentClassifier().fit(X, Y[:, :4])
+    expected = metrics.jaccard_score(Y[:, :4], few.predict(X, loss="jaccard"))
+    assert metrics.get_scorer("jaccard_score")(few, X, Y[:, :4]) == expected
+
+
+def test_names_of_scorers_say_whether_they_are_scores():
+    X, Y = small_data()
+    model = IndependentClassifier().fit(X, Y)
+    for name, scorer in metrics.SCORERS.items():
+        assert name.startswith("neg_") or name.endswith("likelihood") == (scorer.sign < 0)
+    for name in LOSSES:
+        assert name not in metrics.SCORERS
+        assert metrics.get_scorer(f"neg_{name}_loss")(model, X, Y) <= 0
+    assert metrics.get_scorer("neg_f1_loss")(model, X, Y) == pytest.approx(
+        metrics.get_scorer("instance_f1")(model, X, Y) - 1
+    )
+
+
+def test_top_k_accuracy_is_a_scorer():
+    X, Y = small_data()
+    model = PowersetClassifier().fit(X, Y)
+    expected = metrics.top_k_accuracy(Y, model.predict_joint(X), 3)
+    assert metrics.top_k_scorer(3)(model, X, Y) == expected
+    assert metrics.top_k_scorer(np.int64(3))(model, X, Y) == expected
+    assert metrics.get_scorer("top_3_accuracy")(model, X, Y) == expected
+
+
 def test_scorers_look_into_pipelines_and_searches():
     X, Y = small_data()
     pipeline = make_pipeline(StandardScaler(), PowersetClassifier())
     search = GridSearchCV(
         pipeline,
         {"powersetclassifier__estimator": [None, RandomForestClassifier(5, random_state=0)]},
-        scoring={name: metrics.get_scorer(name) for name in ("f1", "joint_log_likelihood")},
+        scoring={name: metrics.get_scorer(name) for name in ("neg_f1_loss", "joint_log_likelihood")},
         refit="joint_log_likelihood",
         cv=2,
     ).fit(X, Y)
@@ -368,7 +509,7 @@ def test_loss_scorers_decide_for_their_loss():
     loss = CostMatrix([[0, 1], [9, 0]])
     score = metrics.loss_scorer(loss)(model, X, Y)
     assert score == pytest.approx(-metrics.mean_loss(Y, model.predict(X, loss=loss), loss))
-    assert metrics.get_scorer("subset")(model, X, Y) == pytest.approx(
+    assert metrics.get_scorer("neg_subset_loss")(model, X, Y) == pytest.approx(
         metrics.get_scorer("exact_match")(model, X, Y) - 1
     )
     careful = Abstain("hamming", 0.2)
@@ -381,14 +522,16 @@ def test_scorers_survive_a_label_that_training_lacked():
     Y[0, 0] = "new"
     model = IndependentClassifier().fit(X[1:], Y[1:])
     assert np.isfinite(metrics.get_scorer("joint_log_likelihood")(model, X, Y))
-    assert metrics.get_scorer("exact_match")(model, X[:1], Y[:1]) == 0.0
+    right = (model.predict(X[:9], loss="subset") == Y[:9]).all(axis=1)
+    assert not right[0]
+    assert metrics.get_scorer("exact_match")(model, X[:9], Y[:9]) == right.mean()
 
 
 def test_scorers_can_be_pickled_and_weighted():
     X, Y = small_data()
     model = IndependentClassifier().fit(X, Y)
     weight = np.arange(len(Y))
-    for scorer in (*metrics.SCORERS.values(), metrics.loss_scorer("f2")):
+    for scorer in (*metrics.SCORERS.values(), metrics.loss_scorer("f2"), metrics.top_k_scorer(2)):
         again = pickle.loads(pickle.dumps(scorer))
         assert again == scorer or repr(again) == repr(scorer)
         assert again(model, X, Y, sample_weight=weight) == scorer(model, X, Y, sample_weight=weight)

@@ -23,7 +23,8 @@ from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import threadpool_limits
 
-from tuplet.exceptions import InputError, IntractableError, LabelError
+from tuplet.exceptions import ApproximationWarning, InputError, IntractableError, LabelError, TupletWarning
+from tuplet.joint import Enumerate, MonteCarlo
 from tuplet.joint.base import all_outcomes
 from tuplet.local import StackedModel
 from tuplet.losses import get_loss
@@ -92,6 +93,7 @@ def data(n=150, seed=0, missing=0.0):
 
 @proper_models
 @pytest.mark.parametrize("missing", [0.0, 0.3])
+@pytest.mark.filterwarnings("ignore:PowersetClassifier. the classifier learned from")
 def test_every_outcome_has_a_positive_probability_and_they_sum_to_one(model, missing):
     X, Y = data(missing=missing)
     joint = clone(model).fit(X, Y).predict_joint(X[:20]).distribution
@@ -207,7 +209,13 @@ def test_powerset_mixes_the_classifier_with_the_marginals():
 
 def test_powerset_learns_combinations_from_complete_rows_only():
     X, Y = data(missing=0.2)
-    model, complete = PowersetClassifier().fit(X, Y), Y.notna().all(axis=1)
+    complete = Y.notna().all(axis=1)
+    with pytest.warns(TupletWarning, match=rf"learned from {complete.sum()} of 150 rows") as caught:
+        model = PowersetClassifier().fit(X, Y)
+    assert caught[0].filename == __file__
+    _, few = data()
+    few.loc[few.index[::10], "rain"] = None
+    PowersetClassifier().fit(X, few)  # a tenth is no reason to speak
     whole = PowersetClassifier().fit(X[complete], Y[complete])
     assert model.combinations_.tolist() == whole.combinations_.tolist()
     np.testing.assert_allclose(model.model_.classifier_.counts, whole.model_.classifier_.counts)
@@ -321,12 +329,95 @@ def test_chains_share_models_with_the_same_parents():
         {"n_chains": 1.5},
         {"inference": "exakt"},
         {"engine": "fast"},
+        {"engine": MonteCarlo},
     ],
 )
-def test_bad_chains_are_errors(options):
+def test_bad_chains_are_errors_of_fit(options):
     X, Y = data(n=20)
     with pytest.raises(InputError):
-        ChainClassifier(**options).fit(X, Y).predict(X)
+        ChainClassifier(**options).fit(X, Y)
+
+
+def many_labels(n=60, m=13):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 3))
+    return X, (X[:, :1] + rng.normal(size=(n, m)) > 0.5).astype(int)
+
+
+def test_estimates_are_announced_once_and_exact_engines_are_silent():
+    X, Y = many_labels()
+    model = ChainClassifier(engine=MonteCarlo(400)).fit(X, Y)
+    message = r"estimated within 0\.1 \(four standard errors\); ChainClassifier\(engine=MonteCarlo\(size"
+    for query in (model.predict, model.predict_proba):
+        with pytest.warns(ApproximationWarning, match=f"{query.__name__}: .*{message}") as caught:
+            query(X)
+        assert [warning.filename for warning in caught] == [__file__]
+    with pytest.warns(ApproximationWarning, match="predict: ") as caught:
+        DecisionClassifier(ChainClassifier(engine=MonteCarlo(400)), "f1").fit(X, Y).predict(X)
+    assert len(caught) == 1
+    assert model.predict(X, loss="subset").shape == Y.shape
+    assert ChainClassifier(engine=Enumerate(2**13)).fit(X, Y).predict(X).shape == Y.shape
+
+
+def test_greedy_chains_say_that_they_vote():
+    X, Y = data(n=40)
+    prediction = ChainClassifier(inference="greedy").fit(X, Y).predict_joint(X)
+    for shown in (prediction, prediction[:3], prediction.marginal("rain")):
+        assert "votes of greedy chains, not probabilities" in repr(shown)
+        assert "votes of greedy chains, not probabilities" in shown._repr_html_()
+    assert "votes" not in repr(ChainClassifier().fit(X, Y).predict_joint(X))
+
+
+@pytest.mark.parametrize(
+    "inner", [lambda forest: forest, lambda forest: make_pipeline(StandardScaler(), forest)]
+)
+def test_random_state_seeds_estimators_that_have_no_seed(inner):
+    X, Y = data(n=60)
+    fit = lambda seed, **options: (  # noqa: E731
+        ChainClassifier(inner(RandomForestClassifier(3, **options)), random_state=seed).fit(X, Y)
+    )
+    one, again, other = (fit(seed).predict_joint(X).log_prob(Y) for seed in (0, 0, 1))
+    np.testing.assert_array_equal(one, again)
+    assert (one != other).any()
+    parallel = clone(fit(0)).set_params(n_jobs=2).fit(X, Y)
+    np.testing.assert_array_equal(parallel.predict_joint(X).log_prob(Y), one)
+    np.testing.assert_array_equal(
+        *(fit(seed, random_state=5).predict_joint(X).log_prob(Y) for seed in (0, 1))
+    )
+    forests = [model.classifier_.estimator for model in fit(0).models_]
+    seeds = {f.get_params()[k] for f in forests for k in f.get_params() if k.endswith("random_state")}
+    assert len(seeds) == 3
+    assert None not in seeds
+
+
+def test_columns_with_integers_as_names():
+    X, _ = data(n=40)
+    Y = pd.DataFrame(np.random.default_rng(0).integers(0, 2, (40, 3)), index=X.index)
+    model = ChainClassifier({2: GaussianNB()}, order=[2, 0, 1]).fit(X, Y)
+    assert type(model.models_[2].classifier_.estimator) is GaussianNB
+    assert list(model.predict(X).columns) == [0, 1, 2]
+    assert list(model.predict_joint(X).marginals()) == [0, 1, 2]
+
+
+def test_a_label_that_never_changes_is_still_a_yes_or_no():
+    X, _ = data(n=40)
+    Y = np.column_stack([np.arange(40) % 2, np.ones(40, int)])
+    for model in (IndependentClassifier(), ChainClassifier(), PowersetClassifier(), PriorClassifier()):
+        fitted = model.fit(X, Y)
+        assert (fitted.predict(X, loss="f1")[:, 1] == 1).all()
+        assert np.isfinite(fitted.predict_joint(X).log_prob(1 - Y)).all()
+
+
+@pytest.mark.parametrize("model", [PriorClassifier(), PriorClassifier("marginals"), ChainClassifier()])
+def test_losses_of_sets_name_the_variable_that_does_not_fit(model):
+    X, Y = data(n=40)
+    with pytest.raises(InputError, match="'wind' has 3 values"):
+        model.fit(X, Y).predict(X, loss="f1")
+    message = "f1 needs to know which label is positive, but 'rain' has 'dry' and 'wet'; code them as 0/1"
+    with pytest.raises(InputError, match=message):
+        model.fit(X, Y[["late", "rain"]]).predict(X, loss="f1")
+    Y["rain"] = pd.Categorical(Y["rain"], ["dry", "wet"])
+    assert model.fit(X, Y[["late", "rain"]]).predict(X, loss="f1").shape == (40, 2)
 
 
 # -- any estimator -----------------------------------------------------------------------------------------
@@ -508,6 +599,33 @@ def test_features_that_cannot_be_used_are_named(model):
         clone(model).fit(np.full((30, 2), "text"), Y)
     with pytest.raises(InputError, match="30 rows, but y has 29"):
         clone(model).fit(X, Y[:-1])
+    for nothing, word in [
+        (None, "X is None"),
+        ([{"a": 1}] * 30, r"dicts; pass pandas.DataFrame\(X\)"),
+        (X[[]], "no columns"),
+        (np.empty((30, 0)), "0 feature"),
+        (np.array([[{1, 2}]] * 30), "must hold numbers"),
+    ]:
+        with pytest.raises(InputError, match=word):
+            clone(model).fit(nothing, Y)
+
+
+@some_models
+def test_the_same_rows_in_another_order_are_an_error(model):
+    X, Y = data(n=30)
+    mixed_up = Y.sample(frac=1, random_state=0)
+    with pytest.raises(InputError, match="fit: X and y hold the same rows in another order"):
+        clone(model).fit(X, mixed_up)
+    with pytest.raises(InputError, match="fit: X and y hold"):
+        clone(model).fit(X, mixed_up["rain"])
+    clone(model).fit(X, mixed_up.reset_index(drop=True))
+    clone(model).fit(X, mixed_up.to_numpy())
+
+
+def test_weights_of_rows_in_another_order_are_an_error():
+    X, Y = data(n=30)
+    with pytest.raises(InputError, match="X and sample_weight hold the same rows"):
+        PriorClassifier().fit(X, Y, sample_weight=pd.Series(1.0, index=X.index[::-1]))
 
 
 @some_models
@@ -547,8 +665,13 @@ def test_missing_values_are_a_matter_of_the_estimator():
     for good, features in ((None, X.assign(empty=np.nan)), (HistGradientBoostingClassifier(max_iter=3), X)):
         model = ChainClassifier(good).fit(features, Y)
         assert np.isfinite(model.predict_joint(features).log_prob(Y)).all()
-    with pytest.raises(InputError, match="NaN"):
-        ChainClassifier(GaussianNB()).fit(X, Y)
+    message = r"GaussianNB does not take missing values \(NaN in column 'a' of X\); put a SimpleImputer"
+    with pytest.raises(InputError, match=message):
+        ChainClassifier({"wind": make_pipeline(StandardScaler(), GaussianNB())}).fit(X, Y)
+    with pytest.raises(InputError, match=r"NaN in column 0 of X"):
+        ChainClassifier(GaussianNB()).fit(X.to_numpy(), Y)
+    with pytest.raises(InputError, match=r"NaN in column 'a' of X"):
+        ChainClassifier(GaussianNB()).fit(X.fillna(0.0), Y).predict(X)
     with pytest.raises(InputError, match="sparse"):
         ChainClassifier(GaussianNB()).fit(sparse.csr_array(np.eye(30)), Y[:30])
 
@@ -592,7 +715,7 @@ def test_a_hundred_thousand_categories():
 
 @models
 def test_score_is_exact_match(model):
-    X, Y = data(missing=0.1)
+    X, Y = data(missing=0.05)
     fitted = clone(model).fit(X, Y)
     truth, answer = fitted.space_.encode(Y), fitted.space_.encode(fitted.predict(X))
     right = ((truth == answer) | (truth == UNKNOWN)).all(axis=1)[(truth != UNKNOWN).any(axis=1)]

@@ -2,7 +2,7 @@
 
 import sys
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -22,10 +22,10 @@ from tuplet.exceptions import (
     LabelError,
     MissingDependencyError,
 )
-from tuplet.inference import Exact, Factor
-from tuplet.joint import Atoms, FactorGraph
+from tuplet.inference import BeliefPropagation, Exact, Factor
+from tuplet.joint import Atoms, Autoregressive, Enumerate, FactorGraph, Mixture, MonteCarlo
 from tuplet.joint.base import JointDistribution, Ranking, all_outcomes
-from tuplet.losses import Hamming
+from tuplet.losses import Abstain, Hamming
 from tuplet.prediction import JointPrediction
 from tuplet.space import ClassSpace
 from tuplet.typing import UNKNOWN
@@ -247,7 +247,10 @@ def test_rows_by_position_slice_and_mask():
         assert len(prediction[rows]) == len(expected)
         pd.testing.assert_frame_equal(prediction[rows].to_frame(), frame.iloc[expected])
     assert [len(one) for one in prediction] == [1, 1, 1, 1]
-    with pytest.raises(IndexError):
+    for wrong in (4, -5, [0, 9], "a", 1.5, [["a"]]):
+        with pytest.raises(InputError, match=r"found .*"):
+            prediction[wrong]
+    with pytest.raises(IndexError, match="there are 4 rows, at the positions 0 to 3; found 4"):
         prediction[4]
 
 
@@ -271,11 +274,87 @@ def test_several_levels_of_row_names():
         ({"kind": ["a", "b"]}, InputError, "given: 'kind' has 2 labels for the 4 rows"),
         (pd.DataFrame({"kind": ["a"] * 4, "sizes": 1}), InputError, "no class variable 'sizes'"),
         (Y.head(2), InputError, "given: Y has 2 labels for the 4 rows"),
+        (
+            pd.DataFrame({"a": [1.0] * 4, "b": 2}),
+            InputError,
+            "given: none of the columns 'a', 'b' is a class variable; these are 'kind', 'size', 'new'",
+        ),
     ],
 )
 def test_what_cannot_be_known(known, error, message):
     with pytest.raises(error, match=message):
         predict()[2].given(known)
+
+
+def test_the_same_rows_in_another_order_are_an_error():
+    prediction = predict()[2]
+    labels = prediction.mode()
+    mixed_up = labels.iloc[[1, 0, 3, 2]]
+    for query, known in [
+        (prediction.log_prob, mixed_up),
+        (prediction.prob, mixed_up[["kind"]]),
+        (prediction.given, mixed_up[["kind"]]),
+        (prediction.given, {"kind": mixed_up["kind"]}),
+        (prediction.prob, {"kind": mixed_up["kind"]}),
+    ]:
+        with pytest.raises(InputError, match=f"{query.__name__}: the prediction and .* in another order"):
+            query(known)
+    np.testing.assert_allclose(prediction.prob(labels), prediction.prob(labels.reset_index(drop=True)))
+    assert predict(index=False)[2].prob(mixed_up).shape == (4,)
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda p: p.top_k(2.5), "top_k: k must be a whole number of at least 1, found 2.5"),
+        (lambda p: p.top_k("3"), "top_k: k must be a whole number of at least 1, found '3'"),
+        (lambda p: p.top_k(0), "top_k: k must be a whole number"),
+        (lambda p: p.sample(1.5), "sample: size must be a whole number of at least 0, found 1.5"),
+        (lambda p: p.plot(k=0), "plot: k must be a whole number"),
+        (lambda p: p.plot(row=1000), "plot: there are 4 rows, at the positions 0 to 3; found 1000"),
+        (
+            lambda p: p.plot(row="a"),
+            "plot: a row goes by its position, from 0 to 3, not by its name; found 'a'",
+        ),
+        (lambda p: p.plot(row=[0, 1]), "plot: one row can be drawn at a time, found 2"),
+        (lambda p: p.pairwise("kind", "kind"), "pairwise needs two different variables, found 'kind' twice"),
+        (lambda p: p.marginal(["kind", "new"]), r"pass names one by one: marginal\('kind', 'new'\)"),
+        (lambda p: p.marginal("kind", "kind"), "marginal needs one or more different variables"),
+        (lambda p: p.marginal(), "marginal needs one or more different variables, found none"),
+        (lambda p: p.marginal("knd"), "Did you mean 'kind'"),
+    ],
+)
+def test_arguments_that_cannot_be_used(ask, message):
+    with pytest.raises(InputError, match=message):
+        ask(predict()[2])
+
+
+def test_columns_with_integers_as_names():
+    labels = pd.DataFrame(np.array([[0, 5], [1, 6]]))
+    prediction = predict(labels)[2]
+    assert list(prediction.mode().columns) == [0, 1]
+    assert list(prediction.marginals()) == [0, 1]
+    assert prediction.marginals()[1].columns.name == 1
+    assert list(prediction.top_k(1).columns) == ["row", "rank", 0, 1, "probability"]
+    assert list(prediction.sample(1).columns) == ["draw", "row", 0, 1]
+    assert list(prediction.to_frame().columns) == [0, 1, "probability", "P(0)", "P(1)"]
+    np.testing.assert_allclose(prediction.pairwise(0, 1), prediction.pairwise("0", "1"))
+    np.testing.assert_allclose(prediction.prob({1: 6}), prediction.marginals()[1][6])
+    np.testing.assert_allclose(prediction.given({0: 1}).prob({0: 1}), 1)
+    assert list(prediction.marginal(1).mode().columns) == [1]
+
+
+@pytest.mark.parametrize("loss", ["f1", Abstain("f2", 0.3)])
+def test_which_label_is_positive_is_not_guessed(loss):
+    sick, old = ["flu", "none", "flu"], [True, False, True]
+    message = "needs to know which label is positive, but 'status' has 'flu' and 'none'; code them as 0/1 or"
+    with pytest.raises(InputError, match=message):
+        predict(pd.DataFrame({"status": sick, "old": old}))[2].decide(loss)
+    declared = pd.Categorical(sick, ["none", "flu"])
+    assert predict(pd.DataFrame({"status": declared, "old": old}))[2].decide(loss).shape == (4, 2)
+    numbers = np.array([[0, 1], [1, 1]])
+    for fine in (numbers, numbers.astype(bool), numbers.astype(object), sparse.csr_array(numbers)):
+        assert predict(fine)[2].decide(loss).shape == (4, 2)
 
 
 def test_impossible_evidence_is_named():
@@ -296,6 +375,92 @@ def test_parts_that_do_not_belong_together():
         JointPrediction(table((2,), 3)[2], space)
     with pytest.raises(InputError, match="index of 3 names does not fit 4 rows"):
         JointPrediction(table(space.cards, 4)[2], space, pd.RangeIndex(3))
+
+
+# -- estimates ---------------------------------------------------------------------------------------------
+
+
+def chain(m=6, n=4, size=100):
+    """A chain in which every variable leans to the one before it, with sampled marginals."""
+
+    def conditional(variable, rows, codes):
+        lean = 0.3 + 0.4 * (codes[:, variable - 1] == 1) if variable else np.full(len(rows), 0.4)
+        return np.log(np.stack([1 - lean, lean], axis=1))
+
+    space = ClassSpace(tuple(f"t{j}" for j in range(m)), ([0, 1],) * m)
+    return JointPrediction(Autoregressive((2,) * m, range(m), conditional, n, engine=MonteCarlo(size)), space)
+
+
+ESTIMATES = {
+    "marginals": lambda p: p.marginals(),
+    "to_frame": lambda p: p.to_frame(),
+    "entropy": lambda p: p.entropy(),
+    "pairwise": lambda p: p.pairwise("t0", "t5"),
+    "log_prob": lambda p: p.log_prob({"t5": 1}),
+    "prob": lambda p: p.prob({"t5": 1}),
+    "decide": lambda p: p.decide("hamming"),
+}
+EXACT = {
+    "mode": lambda p: p.mode(),
+    "top_k": lambda p: p.top_k(3),
+    "sample": lambda p: p.sample(2),
+    "log_prob": lambda p: p.log_prob(np.zeros((4, 6), int)),
+    "given": lambda p: p.given(t0=1),
+    "subset": lambda p: p.decide("subset"),
+    "or_none": lambda p: p.decide(Abstain("subset", 0.9)),
+    "repr": repr,
+    "html": lambda p: p._repr_html_(),
+}
+
+
+@pytest.mark.parametrize("query", ESTIMATES)
+def test_a_query_that_samples_says_so_once(query):
+    prediction = chain()
+    assert prediction.tolerance == pytest.approx(0.2)
+    message = rf"^{query}: probabilities are estimated within 0\.2 \(four standard errors\); ChainClassifier"
+    with pytest.warns(ApproximationWarning, match=message) as caught:
+        ESTIMATES[query](prediction)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    exact = replace(prediction, distribution=replace(prediction.distribution, engine=Enumerate()))
+    assert exact.tolerance == 0
+    ESTIMATES[query](exact)
+
+
+@pytest.mark.parametrize("query", EXACT)
+def test_a_query_that_does_not_sample_is_silent(query):
+    EXACT[query](chain())
+
+
+def test_estimated_evidence_says_so():
+    prediction = chain(m=12, size=50)
+    with pytest.warns(ApproximationWarning, match="given: probabilities are estimates, with the error"):
+        after = prediction.given(t11=1)
+    with pytest.warns(ApproximationWarning, match="top_k: ") as caught:
+        after.top_k(1)
+    assert len(caught) == 1
+    with pytest.warns(ApproximationWarning, match="log_prob: "):
+        after.log_prob(np.ones((4, 12), int))
+    assert repr(after).splitlines()[0].endswith("probabilities are estimates")
+
+
+def test_a_mixture_of_chains_is_as_good_as_its_parts():
+    one = chain()
+    both = replace(one, distribution=Mixture(np.zeros((4, 2)), (one.distribution, one.distribution)))
+    with pytest.warns(ApproximationWarning, match="estimated within 0.2 .*ChainClassifier"):
+        both.marginals()
+    both.entropy()  # few enough combinations to enumerate
+
+
+def test_approximations_without_a_guarantee():
+    ring = [Factor((i, (i + 1) % 3), np.log([[[0.6], [0.4]], [[0.4], [0.6]]])) for i in range(3)]
+    space = ClassSpace(("a", "b", "c"), ([0, 1],) * 3)
+    loopy = JointPrediction(FactorGraph((2,) * 3, ring, 1, engine=BeliefPropagation()), space)
+    with pytest.warns(
+        ApproximationWarning, match="marginals: probabilities are approximations without a guar"
+    ):
+        loopy.marginals()
+    assert loopy.tolerance == np.inf
 
 
 # -- searches that end early -------------------------------------------------------------------------------
@@ -357,7 +522,10 @@ def test_an_unproven_answer_says_so():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         text, html = repr(prediction), prediction._repr_html_()
-    assert text.splitlines()[0].endswith("probabilities within 0.01")
+    assert text.splitlines()[0].endswith("probabilities are estimates")
+    assert (
+        text.splitlines()[-1] == "* a more probable combination may exist: these probabilities are estimates"
+    )
     assert text.count("*") == 3
     assert html.count("*") == 3
 
@@ -388,7 +556,7 @@ def test_repr():
 
 def test_many_variables_do_not_wrap():
     m = 60
-    codes = np.arange(3 * m).reshape(1, 3, m) % 2
+    codes = (np.arange(3 * m).reshape(1, 3, m) // [[[1], [2], [3]]]) % 2
     long = ClassSpace(tuple(f"a rather long name {j}" for j in range(m)), (["no such thing\n", "yes"],) * m)
     text = repr(JointPrediction(Atoms((2,) * m, codes, np.log([[0.2, 0.5, 0.3]])), long))
     assert max(map(len, text.splitlines())) <= 110
@@ -399,6 +567,38 @@ def test_many_variables_do_not_wrap():
     prediction = JointPrediction(Atoms((2,) * m, codes, np.zeros((1, 1))), tags)
     assert "0  t3, t40                 1.000" in repr(prediction)
     assert "t3, t40" in prediction._repr_html_()
+
+
+def test_long_names_stay_apart():
+    names = tuple(f"a_rather_long_tag_name_{j}" for j in range(3))
+    space = ClassSpace(names, (["x" * 30 + end for end in "ab"],) * 3)
+    text = repr(JointPrediction(table((2,) * 3, 2)[2], space))
+    assert len(set(text.splitlines()[1].split())) == 4
+
+
+def test_a_repr_is_cheap_and_says_what_it_shows():
+    calls = []
+
+    def conditional(variable, rows, codes):
+        calls.append(len(rows))
+        return np.log(np.full((len(rows), 2), 0.5))
+
+    m = 20
+    space = ClassSpace(tuple(f"t{j}" for j in range(m)), ([0, 1],) * m)
+    prediction = JointPrediction(Autoregressive((2,) * m, range(m), conditional, 100), space)
+    text, html = repr(prediction), prediction._repr_html_()
+    assert len(calls) <= 6 * m
+    assert sum(calls) < 20_000
+    assert text.splitlines()[0].endswith("20 class variables, marginals estimated within 0.063")
+    assert "search for this view is short, mode() takes longer" in text
+    assert "bars show its probability" in html
+
+
+def test_a_note_is_shown_and_stays():
+    prediction = replace(predict()[2], note="votes, not probabilities")
+    for shown in (prediction, prediction[:2], prediction.given(new=True), prediction.marginal("kind")):
+        assert repr(shown).splitlines()[0].endswith(", votes, not probabilities")
+        assert "votes, not probabilities" in shown._repr_html_()
 
 
 def test_html_is_escaped_and_has_a_bar_for_each_probability():
@@ -421,6 +621,28 @@ def test_plot():
     assert " · ".join(map(str, prediction.mode().iloc[-1])) == texts[0]
     assert "row r3" in ax.get_title(loc="left")
     assert prediction.plot(0, k=100, ax=ax) is ax
+    plt.close("all")
+
+
+def test_a_plot_of_many_labels_can_be_read():
+    m = 30
+    names = tuple(f"a_rather_long_tag_name_{j}" for j in range(m))
+    space = ClassSpace(names, ([0, 1],) * m)
+    chances = [np.log([[1 - p, p]]) for p in np.linspace(0.05, 0.9, m)]
+    ax = JointPrediction(FactorGraph.independent(chances), space).plot()
+    ax.figure.canvas.draw()
+    assert len(ax.patches) == 8  # the rest would dwarf them
+    texts = [tick.get_text() for tick in ax.get_yticklabels()]
+    assert len(set(texts)) == 8
+    assert "in all of them: a_rathe" in ax.get_xlabel()
+    assert "all other combinations together: 0.9" in ax.get_xlabel()
+    assert ax.get_title(loc="left") == "30 class variables, row 0"
+    frame = ax.figure.bbox
+    drawn = [ax.xaxis.label, ax.title, *ax.get_yticklabels(), *ax.texts]
+    for text in drawn:
+        box = text.get_window_extent()
+        assert frame.x0 <= box.x0
+        assert box.x1 <= frame.x1
     plt.close("all")
 
 

@@ -15,6 +15,7 @@ from scipy import sparse
 
 from tuplet.exceptions import InputError, LabelError
 from tuplet.space import ClassSpace
+from tuplet.space.words import clip, combination_texts, contrast_texts, shorten
 from tuplet.typing import UNKNOWN
 
 # -- round trips -------------------------------------------------------------------------------------------
@@ -217,9 +218,61 @@ def test_masked_entries_are_missing():
     assert space.encode(Y).tolist() == [[0, UNKNOWN], [1, 0]]
 
 
-def test_a_constant_variable_has_one_category_unless_sparse():
-    assert ClassSpace.from_labels(np.ones((3, 1), int)).cards == (1,)
+def test_a_constant_variable_has_one_category_unless_it_is_a_yes_or_no():
+    assert ClassSpace.from_labels([["same", 7], ["same", 7]]).cards == (1, 1)
     assert ClassSpace.from_labels(sparse.csr_array((3, 2))).cards == (2, 2)
+    for labels in (
+        np.ones(3, int),
+        np.zeros(3, "uint8"),
+        np.zeros(3, bool),
+        np.array([1.0, np.nan]),
+        np.array([True, None], dtype=object),
+        [[1], [None]],
+        pd.Series([True, None], dtype="boolean"),
+        pd.Series([1, None], dtype="Int64"),
+        pl.Series([False, None]),
+        pl.Series([1, None]),
+    ):
+        space = ClassSpace.from_labels(labels)
+        assert space.categories[0].tolist() == [0, 1]
+        assert space.yes_no(0)
+        back = space.decode(np.array([[0], [1]]))
+        assert getattr(back, "dtype", None) == getattr(labels, "dtype", getattr(back, "dtype", None))
+    assert ClassSpace.from_labels(pd.Categorical([1, 1])).cards == (1,)  # declared to be so
+
+
+def test_which_label_is_positive_is_not_guessed():
+    Y = pd.DataFrame(
+        {
+            "guess": ["flu", "none"],
+            "one_two": [1, 2],
+            "number": [0, 1],
+            "truth": [True, True],
+            "declared": pd.Categorical(["flu", "none"], ["none", "flu"]),
+        }
+    )
+    space = ClassSpace.from_labels(Y)
+    assert [space.knows_positive(j) for j in range(5)] == [False, False, True, True, True]
+    assert space.select(["declared", "guess"]).knows_positive(0)
+    enum = pl.DataFrame({"a": pl.Series(["no"], dtype=pl.Enum(["no", "yes"])), "b": ["no"]})
+    assert [ClassSpace.from_labels(enum).knows_positive(j) for j in range(2)] == [True, False]
+    assert ClassSpace(("a",), (["no", "yes"],)).knows_positive(0)
+
+
+def test_variables_go_by_the_keys_of_their_columns_too():
+    space = ClassSpace.from_labels(pd.DataFrame(np.eye(3, dtype=int)))
+    assert space.names == ("0", "1", "2")
+    assert space.keys == (0, 1, 2)
+    assert space.position(2) == space.position("2") == space.position(np.int64(2)) == 2
+    assert space.codes_of(1, [0, 1]).tolist() == [0, 1]
+    assert space.select([2, "0"]).keys == (2, 0)
+    assert list(space.decode_frame(np.eye(3, dtype=int)).columns) == [0, 1, 2]
+    with pytest.raises(InputError, match="no class variable 3"):
+        space.position(3)
+    with pytest.raises(InputError, match="no class variable"):
+        space.position(["0"])
+    assert ClassSpace.from_labels(pd.DataFrame({("a", 1): [1], ("b", 2): [2]})).keys[0] == "('a', 1)"
+    assert ClassSpace.from_labels([[1, 2]]).keys == ("y0", "y1")
 
 
 @pytest.mark.parametrize("kind", ["int", "array of text", "pandas", "polars", "mixed"])
@@ -405,3 +458,47 @@ def test_html_is_escaped():
     html = ClassSpace.from_labels(pd.DataFrame({"<a>": ["<b>"]}))._repr_html_()
     assert "&lt;a&gt;" in html
     assert "<b>" not in html
+
+
+# -- short texts -------------------------------------------------------------------------------------------
+
+
+def test_long_names_are_cut_in_the_middle_and_stay_apart():
+    assert clip("short") == "short"
+    assert clip("a\nb") == "a b"
+    names = [f"a_rather_long_tag_name_{i}" for i in range(30)]
+    assert len(clip(names[0])) == 18
+    assert len(set(shorten(names))) == 30
+    assert max(map(len, shorten(names))) == 18
+    middle = ["left " + "x" * 30 + str(i) + "y" * 30 + " right" for i in range(3)]
+    assert len(set(shorten(middle))) == 3
+    assert shorten(["same", "same"]) == ["same", "same"]
+
+
+@quick
+@given(st.lists(st.text("ab", max_size=80), max_size=5), st.integers(5, 30))
+def test_different_texts_never_become_the_same(texts, width):
+    assert len(set(shorten(texts, width))) == len(set(texts))
+
+
+def test_combinations_that_are_too_long_are_told_by_their_differences():
+    names = tuple(f"a_rather_long_tag_name_{i}" for i in range(12))
+    space = ClassSpace(names, ([0, 1],) * 12)
+    codes = np.zeros((3, 12), int)
+    codes[:, :5] = 1
+    codes[1, 10] = codes[2, 11] = 1
+    texts, remarks = contrast_texts(space, codes)
+    assert texts[0] == "(no other)"
+    assert len(set(texts)) == 3
+    assert remarks[0].startswith("in all of them: a_rathe")
+    assert contrast_texts(space, codes[:, ::-1][:1])[1] == []
+    assert all(len(text) <= 60 for text in combination_texts(space, codes))
+    wide = ClassSpace(names, (["strongly agree", "agree"],) * 12)
+    texts, remarks = contrast_texts(wide, codes)
+    assert texts == [
+        "strongly agree · strongly agree",
+        "agree · strongly agree",
+        "strongly agree · agree",
+    ]
+    assert remarks[0].startswith("bars tell a_rathe")
+    assert "=agree" in remarks[1]

@@ -16,6 +16,7 @@ from importlib.metadata import version
 from tuplet import datasets, joint, losses, metrics
 from tuplet.datasets import load_penguins
 from tuplet.exceptions import TupletError, TupletWarning
+from tuplet.local import default_estimator
 from tuplet.models import (
     ChainClassifier,
     DecisionClassifier,
@@ -43,6 +44,7 @@ __all__ = [
     "TupletError",
     "TupletWarning",
     "datasets",
+    "default_estimator",
     "joint",
     "load_penguins",
     "losses",

@@ -4,6 +4,7 @@
 TupletError
 ├── InputError (also a ValueError)            the data or an argument cannot be used
 │   ├── LabelError                            a label that the class space does not know
+│   ├── NoSuchRowError (also an IndexError)    a row that a prediction does not have
 │   └── ImpossibleEvidenceError               conditioning on something of probability zero
 ├── IntractableError (also a RuntimeError)    the exact answer needs more than the stated size
 └── MissingDependencyError (also an ImportError)
@@ -24,6 +25,7 @@ __all__ = [
     "IntractableError",
     "LabelError",
     "MissingDependencyError",
+    "NoSuchRowError",
     "TupletError",
     "TupletWarning",
 ]
@@ -51,6 +53,10 @@ class InputError(TupletError, ValueError):
 
 class LabelError(InputError):
     """A label that the class space does not know."""
+
+
+class NoSuchRowError(InputError, IndexError):
+    """A row that a prediction does not have; an `IndexError` too, as for any sequence."""
 
 
 class ImpossibleEvidenceError(InputError):

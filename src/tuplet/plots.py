@@ -7,14 +7,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tuplet.exceptions import InputError, MissingDependencyError
-from tuplet.joint.base import JointDistribution
+from tuplet.joint.base import JointDistribution, warn_unproven
 from tuplet.space import ClassSpace
-from tuplet.space.words import chance_text, combination_texts
+from tuplet.space.words import chance_text, contrast_texts
+from tuplet.typing import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["plot_combinations"]
+
+_BLUE, _GREY = "#3b82c4", "#9a9a9a"
+
+_DWARFED = 4
+"""How many times the longest bar the rest of the probability may be and still be drawn as a bar."""
 
 
 def plot_combinations(
@@ -27,6 +33,9 @@ def plot_combinations(
 ) -> Axes:
     """Draw the k most probable combinations of one row as horizontal bars, the best on top.
 
+    Combinations of many labels are told apart by the labels in which they differ. What they have in common
+    stands below.
+
     Parameters
     ----------
     joint : JointDistribution
@@ -34,7 +43,8 @@ def plot_combinations(
     space : ClassSpace
         Names and labels.
     k : int
-        Number of combinations. What they leave of the probability is a last, grey bar.
+        Number of combinations. What they leave of the probability is a last, grey bar, or a remark below
+        where that bar would dwarf the others.
     title : str
         Above the picture.
     ax : matplotlib Axes, optional
@@ -48,29 +58,36 @@ def plot_combinations(
     if len(joint) != 1:
         raise InputError(f"plot: one row can be drawn at a time, found {len(joint)}.")
     ranking = joint.top_k(k)
+    warn_unproven("plot", ranking.proven)
     possible = np.isfinite(ranking.log_prob[0])
     probability = np.exp(ranking.log_prob[0][possible])
-    texts = combination_texts(space, ranking.codes[0][possible])
+    texts, remarks = contrast_texts(space, ranking.codes[0][possible])
+    caption = ["probability", *remarks]
     rest = 1.0 - float(probability.sum())
-    colors = ["#3b82c4"] * len(texts)
     if rest > 5e-4 and len(texts) < joint.n_outcomes:
-        texts, colors = [*texts, "all others"], [*colors, "#9a9a9a"]
-        probability = np.append(probability, rest)
+        if rest > _DWARFED * probability.max():
+            caption.append(f"all other combinations together: {min(rest, 0.999):.3f}{'+' * (rest > 0.9995)}")
+        else:
+            texts, probability = [*texts, "all others"], np.append(probability, rest)
     if ax is None:
-        _, ax = pyplot.subplots(figsize=(7, 0.6 + 0.36 * len(texts)), layout="constrained")
-    _bars(ax, texts, probability, colors)
+        height = 0.6 + 0.36 * len(texts) + 0.2 * len(caption)
+        _, ax = pyplot.subplots(figsize=(7, height), layout="constrained")
+    _bars(ax, texts, probability, n_blue=int(possible.sum()))
+    # From the right, because the labels of the bars may leave the axes only half of the width.
+    ax.set_xlabel("\n".join(caption), loc="right", parse_math=False)
     ax.set_title(title, loc="left", fontsize="medium", parse_math=False)
     return ax
 
 
-def _bars(ax: Axes, texts: list[str], probability: np.ndarray, colors: list[str]) -> None:
+def _bars(ax: Axes, texts: list[str], probability: Floats, n_blue: int) -> None:
     heights = np.arange(len(texts))
+    colors = [_BLUE if i < n_blue else _GREY for i in heights]
     bars = ax.barh(heights, probability, color=colors, height=0.7)
     ax.bar_label(bars, labels=[chance_text(p) for p in probability], padding=4)
     ax.set_yticks(heights, texts, parse_math=False)  # a dollar sign in a label is a dollar sign
     ax.invert_yaxis()
-    ax.set_xlim(0, 1.12 * float(probability.max()))
-    ax.set_xlabel("probability")
+    ax.set_xlim(0, 1.15 * float(probability.max()))
+    ax.locator_params(axis="x", nbins=4)
     ax.tick_params(axis="y", length=0)
     ax.spines[["top", "right", "left"]].set_visible(False)
 

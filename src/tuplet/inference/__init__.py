@@ -9,7 +9,7 @@ Invariant: the batch axis is last in every table, so one instruction stream serv
 
 from tuplet.inference.belief import BeliefPropagation
 from tuplet.inference.engine import Engine, Exact
-from tuplet.inference.factor import Factor, Problem, absorb, evidence_factors
+from tuplet.inference.factor import Factor, Problem, absorb, evidence_factors, require_possible
 from tuplet.inference.noisy_or import noisy_or
 from tuplet.inference.plan import Plan, make_plan
 
@@ -24,4 +24,5 @@ __all__ = [
     "evidence_factors",
     "make_plan",
     "noisy_or",
+    "require_possible",
 ]

@@ -1,29 +1,30 @@
 """Loopy belief propagation: approximate answers where exact tables do not fit.
 
-Messages are log-tables, normalised to a maximum of zero and cut off at -700, so that a variable's
-message can be taken out of a product by subtraction. All rows run together; a row that has converged
-leaves the batch.
+All rows of a block run together; a row that has converged leaves the batch.
 """
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from tuplet.exceptions import ConvergenceWarning
+from tuplet.exceptions import ConvergenceWarning, InputError
 from tuplet.inference.engine import Engine
-from tuplet.inference.factor import Problem, absorb
+from tuplet.inference.factor import Problem, absorb, require_possible
 from tuplet.inference.local_search import best_by_flips
-from tuplet.typing import UNKNOWN, Codes, Floats
+from tuplet.inference.messages import MAX, SUM, Messages, Reduce
+from tuplet.typing import Codes, Floats
 
 __all__ = ["BeliefPropagation", "PropagationInfo"]
 
-_FLOOR = -700.0
+_DECODE_ITER = 20
+"""Iterations between two variables of a decoded outcome, which is only a start for better ones."""
 
 
 class PropagationInfo(NamedTuple):
@@ -34,82 +35,145 @@ class PropagationInfo(NamedTuple):
     converged: npt.NDArray[np.bool_]  # (n,)
 
 
-class _Beliefs(NamedTuple):
-    variables: list[Floats]  # (k, n), probabilities (for maxima: max-marginals with a sum of one)
-    factors: list[Floats]  # log, (*cards of the scope, n), unnormalised
-
-
 @dataclass(frozen=True)
 class BeliefPropagation(Engine):
-    """Loopy sum-product and max-product with damping; exact on trees.
+    """Loopy sum-product and max-product with damping.
 
-    Nothing is guaranteed on graphs with cycles, so `tolerance` is infinite and no mode is proven. Rows that
-    have not converged raise a `ConvergenceWarning`; `convergence` tells which.
+    Exact where factors and variables form a forest, which takes one iteration without damping; a factor
+    whose variables all belong to another one counts as a part of that. Nothing is guaranteed on graphs with
+    cycles, so `tolerance` is infinite and no mode is proven. Rows that have not converged give a
+    `ConvergenceWarning`; `convergence` tells which. Factors that contradict each other are noticed where the
+    zeros of single factors lead to the contradiction, not where only a search would find it.
 
     Parameters
     ----------
     max_iter : int
+        Largest number of iterations; each sends all messages forth and back once.
     tol : float
         A row has converged when no belief changes by more than this.
     damping : float
         Share of the old message in the new one, in log space; from 0 up to, not including, 1.
+    chunk_cells : int
+        Cells of the tables of one block of rows; bounds the memory of a query to a small multiple of it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tuplet.inference import Factor, Problem
+    >>> agree = np.log([[4.0, 1.0], [1.0, 2.0]])[..., None]
+    >>> ring = Problem((2, 2, 2), tuple(Factor(scope, agree) for scope in [(0, 1), (1, 2), (2, 0)]), 1, 3)
+    >>> BeliefPropagation().marginals(ring)[0][:, :2].round(2)
+    array([[0.85, 0.15]])
     """
 
     max_iter: int = 200
     tol: float = 1e-6
     damping: float = 0.3
+    chunk_cells: int = 2**20
 
     tolerance = float("inf")
 
+    def __post_init__(self) -> None:
+        for name, valid, wanted in (
+            ("max_iter", self.max_iter >= 1, "at least 1"),
+            ("tol", self.tol > 0, "above 0"),
+            ("damping", 0 <= self.damping < 1, "at least 0 and below 1"),
+            ("chunk_cells", self.chunk_cells >= 1, "at least 1"),
+        ):
+            if not valid:
+                raise InputError(f"BeliefPropagation: {name} must be {wanted}, found {getattr(self, name)}.")
+
     def convergence(self, problem: Problem) -> PropagationInfo:
         """Run sum-product and tell how it ended."""
-        return self._propagate(problem, np.logaddexp.reduce)[1]
+        infos: list[PropagationInfo] = []
+        for _ in self._settled(problem, infos):
+            pass
+        return _joined(infos)
 
     def log_partition(self, problem: Problem) -> Floats:
-        """Bethe estimate of the log of the sum of all weights, (n,)."""
-        return self._bethe(problem, self._run(problem))
-
-    def _bethe(self, problem: Problem, beliefs: _Beliefs) -> Floats:
-        total = np.zeros(problem.n)
-        degree = np.zeros(len(problem.cards))
-        for factor, log_belief in zip(problem.factors, beliefs.factors, strict=True):
-            if not factor.scope:
-                total += factor.log_table
-                continue
-            b = _normalise(log_belief)
-            ratio = factor.log_table - np.log(np.where(b > 0, b, 1.0))
-            total += np.where(b > 0, b * np.where(b > 0, ratio, 0.0), 0.0).reshape(-1, problem.n).sum(axis=0)
-            degree[list(factor.scope)] += 1
-        for v, b in enumerate(beliefs.variables):
-            total += (degree[v] - 1) * (b * np.log(np.where(b > 0, b, 1.0))).sum(axis=0)
-        return total
+        """Bethe estimate of the log of the sum of all weights, (n,); see `Messages.log_partition`."""
+        answer = np.empty(problem.n)
+        infos: list[PropagationInfo] = []
+        for rows, messages in self._settled(problem, infos):
+            answer[rows] = messages.log_partition()
+        _warn_unless_converged(infos)
+        return answer
 
     def marginals(self, problem: Problem) -> tuple[Floats, Floats]:
         """See `Engine.marginals`."""
-        beliefs = self._run(problem)
-        flat = np.concatenate(beliefs.variables[: problem.n_visible]).T.copy()
-        return flat, self._bethe(problem, beliefs)
+        flat = np.empty((problem.n, sum(problem.cards[: problem.n_visible])))
+        log_partition = np.empty(problem.n)
+        infos: list[PropagationInfo] = []
+        for rows, messages in self._settled(problem, infos):
+            flat[rows] = np.concatenate(messages.beliefs()[: problem.n_visible]).T
+            log_partition[rows] = messages.log_partition()
+        _warn_unless_converged(infos)
+        return flat, log_partition
 
     def top_k(self, problem: Problem, k: int) -> tuple[Codes, Floats, npt.NDArray[np.bool_]]:
         """See `Engine.top_k`: decoded beliefs, improved by single flips, weighed exactly if nothing hides."""
-        starts = [self._run(problem)]
-        if not problem.hidden:
-            starts.append(self._run(problem, np.maximum.reduce))
-        visible = range(problem.n_visible)
-        candidates = np.stack([[b.variables[v].argmax(axis=0) for v in visible] for b in starts])
-        codes, log_weight = best_by_flips(
-            candidates.transpose(0, 2, 1), problem.cards[: problem.n_visible], k, self._weigher(problem)
-        )
+        cards = problem.cards[: problem.n_visible]
+        starts = self._candidates(problem)
+        codes = np.empty((problem.n, k, len(cards)), dtype=np.intp)
+        log_weight = np.empty((problem.n, k))
+        # All flips of all k best are weighed at once, where something hides by a propagation each.
+        cells = k * sum(cards) * (_cells(problem) if problem.hidden else len(cards))
+        for rows in self._blocks(problem.n, cells):
+            weigh = self._weigher(problem.rows(rows))
+            codes[rows], log_weight[rows] = best_by_flips(starts[:, rows], cards, k, weigh)
         return codes, log_weight, np.zeros(problem.n, bool)
 
     def sample(self, problem: Problem, size: int, rng: np.random.Generator) -> Codes:
         """See `Engine.sample`: variable by variable from the belief given what was drawn before."""
-        codes = np.full((size * problem.n, problem.n_visible), UNKNOWN)
-        part = problem.rows(np.tile(np.arange(problem.n), size))
-        for v in range(problem.n_visible):
-            cumulative = np.cumsum(self._run(absorb(part, codes)).variables[v], axis=0)
-            codes[:, v] = (cumulative[:-1] <= rng.random(len(codes)) * cumulative[-1]).sum(axis=0)
+
+        def draw(belief: Floats) -> Codes:
+            cumulative = np.cumsum(belief, axis=0)
+            return (cumulative[:-1] <= rng.random(belief.shape[1]) * cumulative[-1]).sum(axis=0)
+
+        require_possible(self.log_partition(problem))
+        codes = np.empty((size * problem.n, problem.n_visible), dtype=np.intp)
+        infos: list[PropagationInfo] = []
+        for block in self._blocks(len(codes), _cells(problem)):
+            messages = Messages.start(problem.rows(np.arange(block.start, block.stop) % problem.n))
+            codes[block], info = self._decode(messages, SUM, problem.n_visible, draw, self.max_iter)
+            infos.append(info)
+        _warn_unless_converged(infos)
         return codes.reshape(size, problem.n, problem.n_visible)
+
+    def _candidates(self, problem: Problem) -> Codes:
+        """Outcomes (c, n, m) of positive weight, if belief propagation sees any, to start a search from."""
+        reduces = (SUM,) if problem.hidden else (SUM, MAX)
+        starts = np.empty((len(reduces) + 1, problem.n, problem.n_visible), dtype=np.intp)
+        infos: list[PropagationInfo] = []
+        for rows in self._blocks(problem.n, _cells(problem)):
+            part = problem.rows(rows)
+            for i, reduce in enumerate(reduces):
+                messages = Messages.start(part)
+                infos.append(self._settle(messages, reduce, self.max_iter))
+                beliefs = messages.beliefs()[: problem.n_visible]
+                starts[i, rows] = np.stack([belief.argmax(axis=0) for belief in beliefs], axis=1)
+            impossible = np.isneginf(self._weigher(part)(starts[:-1, rows]).max(axis=0))
+            starts[-1, rows] = self._untied(messages, reduce, starts[-2, rows], impossible)
+        _warn_unless_converged(infos)
+        return starts
+
+    def _untied(
+        self, messages: Messages, reduce: Reduce, codes: Codes, doubtful: npt.NDArray[np.bool_]
+    ) -> Codes:
+        """Decode doubtful rows, and those with ties, one variable given the other.
+
+        Values that are equally good for each variable need not go together.
+        """
+        for belief in messages.beliefs()[: codes.shape[1]]:
+            if len(belief) > 1:
+                second, first = np.partition(belief, -2, axis=0)[-2:]
+                doubtful = doubtful | (first - second <= self.tol)
+        rows = np.flatnonzero(doubtful)
+        codes = codes.copy()
+        if len(rows):
+            part, max_iter = messages.rows(rows), min(self.max_iter, _DECODE_ITER)
+            codes[rows], _ = self._decode(part, reduce, codes.shape[1], lambda b: b.argmax(axis=0), max_iter)
+        return codes
 
     def _weigher(self, problem: Problem) -> Callable[[Codes], Floats]:
         if not problem.hidden:
@@ -117,116 +181,87 @@ class BeliefPropagation(Engine):
 
         def weigh(codes: Codes) -> Floats:
             rows = np.tile(np.arange(problem.n), len(codes))
-            estimate = self.log_partition(absorb(problem.rows(rows), codes.reshape(-1, problem.n_visible)))
+            estimate = self.log_partition(absorb(problem, codes.reshape(-1, problem.n_visible), rows))
             return estimate.reshape(codes.shape[:2])
 
         return weigh
 
-    def _run(self, problem: Problem, reduce: Callable = np.logaddexp.reduce) -> _Beliefs:
-        beliefs, info = self._propagate(problem, reduce)
-        if not info.converged.all():
-            warnings.warn(
-                f"Belief propagation did not converge in {info.iterations} iterations for"
-                f" {(~info.converged).sum()} of {problem.n} rows (largest change"
-                f" {info.residual.max():.1e}); raise max_iter or damping, or use Exact().",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-        return beliefs
+    def _decode(
+        self,
+        messages: Messages,
+        reduce: Reduce,
+        n_visible: int,
+        choose: Callable[[Floats], Codes],
+        max_iter: int,
+    ) -> tuple[Codes, PropagationInfo]:
+        """Fix variable by variable to what `choose` makes of its belief (k, n); codes (n, n_visible)."""
+        codes = np.zeros((len(messages.constant), n_visible), dtype=np.intp)
+        residual = np.zeros(len(codes))
+        iterations = 0
+        for v in range(n_visible):
+            if len(messages.biases[v]) == 1:
+                continue
+            info = self._settle(messages, reduce, max_iter)
+            iterations, residual = max(iterations, info.iterations), np.maximum(residual, info.residual)
+            codes[:, v] = choose(messages.beliefs()[v])
+            messages.clamp(v, codes[:, v])
+        return codes, PropagationInfo(iterations, residual, residual <= self.tol)
 
-    def _propagate(self, problem: Problem, reduce: Callable) -> tuple[_Beliefs, PropagationInfo]:
-        messages = _Messages.uniform(problem)
-        residual = np.full(problem.n, np.inf)
-        active = np.arange(problem.n)
+    def _blocks(self, n: int, cells: int) -> Iterator[slice]:
+        """Blocks of n rows, each row with so many cells, that have at most `chunk_cells` cells."""
+        step = max(1, self.chunk_cells // max(1, cells))
+        return (slice(start, min(start + step, n)) for start in range(0, n, step))
+
+    def _settled(self, problem: Problem, infos: list[PropagationInfo]) -> Iterator[tuple[slice, Messages]]:
+        """Sum-product, block by block of rows."""
+        for rows in self._blocks(problem.n, _cells(problem)):
+            messages = Messages.start(problem.rows(rows))
+            infos.append(self._settle(messages, SUM, self.max_iter))
+            yield rows, messages
+
+    def _settle(self, messages: Messages, reduce: Reduce, max_iter: int) -> PropagationInfo:
+        """Sweep until every row has converged, or `max_iter` times."""
+        n = len(messages.constant)
+        if messages.forest:
+            messages.sweep(reduce, 0.0)
+            return PropagationInfo(1, np.zeros(n), np.ones(n, bool))
+        residual = np.full(n, np.inf)
+        active = np.arange(n)
         iteration = 0
-        while iteration < self.max_iter and len(active):
+        while iteration < max_iter and len(active):
             iteration += 1
             part = messages.rows(active)
-            old = part.variable_beliefs()
-            part.update(reduce, self.damping)
-            new = part.variable_beliefs()
-            changes = [np.abs(a - b).max(axis=0) for a, b in zip(new, old, strict=True)]
-            residual[active] = np.max(changes, axis=0) if changes else 0.0
+            old = part.beliefs()
+            part.sweep(reduce, self.damping)
             messages.put(active, part)
+            changes = [np.abs(a - b).max(axis=0) for a, b in zip(part.beliefs(), old, strict=True)]
+            residual[active] = np.max(changes, axis=0)
             # The first iteration starts from nothing; a small change then says nothing either.
             active = active[(residual[active] > self.tol) | (iteration < 2)]
-        beliefs = _Beliefs(messages.variable_beliefs(), messages.factor_beliefs())
-        return beliefs, PropagationInfo(iteration, residual, residual <= self.tol)
+        return PropagationInfo(iteration, residual, residual <= self.tol)
 
 
-@dataclass
-class _Messages:
-    """The messages of one propagation: from every factor to every variable of its scope."""
-
-    problem: Problem
-    to_variable: list[list[Floats]]  # per factor, per position in its scope: (k, n)
-
-    @classmethod
-    def uniform(cls, problem: Problem) -> _Messages:
-        shape = [[(problem.cards[v], problem.n) for v in factor.scope] for factor in problem.factors]
-        return cls(problem, [[np.zeros(s) for s in shapes] for shapes in shape])
-
-    def rows(self, rows: npt.NDArray[np.intp]) -> _Messages:
-        return _Messages(self.problem.rows(rows), [[t[:, rows] for t in row] for row in self.to_variable])
-
-    def put(self, rows: npt.NDArray[np.intp], part: _Messages) -> None:
-        for mine, theirs in zip(self.to_variable, part.to_variable, strict=True):
-            for target, source in zip(mine, theirs, strict=True):
-                target[:, rows] = source
-
-    def totals(self) -> list[Floats]:
-        """Sum of the messages that arrive at every variable."""
-        totals = [np.zeros((card, self.problem.n)) for card in self.problem.cards]
-        for factor, messages in zip(self.problem.factors, self.to_variable, strict=True):
-            for v, message in zip(factor.scope, messages, strict=True):
-                totals[v] += message
-        return totals
-
-    def variable_beliefs(self) -> list[Floats]:
-        return [_normalise(total) for total in self.totals()]
-
-    def factor_beliefs(self) -> list[Floats]:
-        totals = self.totals()
-        return [self._factor_belief(f, totals)[0] for f in range(len(self.problem.factors))]
-
-    def _factor_belief(self, f: int, totals: list[Floats]) -> tuple[Floats, list[Floats]]:
-        """Log-belief of a factor, and the messages from its variables that went into it."""
-        factor = self.problem.factors[f]
-        rank = len(factor.scope)
-        belief = np.broadcast_to(factor.log_table, (*factor.log_table.shape[:-1], self.problem.n))
-        arriving = []
-        for axis, (v, own) in enumerate(zip(factor.scope, self.to_variable[f], strict=True)):
-            message = _cut(totals[v] - own)
-            arriving.append(message)
-            shape = [1] * rank + [message.shape[1]]
-            shape[axis] = message.shape[0]
-            belief = belief + message.reshape(shape)
-        return belief, arriving
-
-    def update(self, reduce: Callable, damping: float) -> None:
-        """Send all messages from factors to variables once, from the messages of the last round."""
-        totals = self.totals()
-        fresh = []
-        for f, factor in enumerate(self.problem.factors):
-            belief, arriving = self._factor_belief(f, totals)
-            row = []
-            for axis, message in enumerate(arriving):
-                others = tuple(a for a in range(len(factor.scope)) if a != axis)
-                out = _cut((reduce(belief, axis=others) if others else belief) - message)
-                row.append((1 - damping) * out + damping * self.to_variable[f][axis] if others else out)
-            fresh.append(row)
-        self.to_variable = fresh
+def _cells(problem: Problem) -> int:
+    """Cells of the tables of one row."""
+    return sum(problem.cards) + sum(math.prod([problem.cards[v] for v in scope]) for scope in problem.scopes)
 
 
-def _cut(message: Floats) -> Floats:
-    """Normalise to a maximum of zero and cut off what is practically impossible."""
-    peak = message.max(axis=0)
-    return np.maximum(message - np.where(np.isneginf(peak), 0.0, peak), _FLOOR)
+def _joined(infos: list[PropagationInfo]) -> PropagationInfo:
+    """How the propagations of several blocks of rows ended, as one."""
+    return PropagationInfo(
+        max((info.iterations for info in infos), default=0),
+        np.concatenate([np.empty(0), *(info.residual for info in infos)]),
+        np.concatenate([np.empty(0, bool), *(info.converged for info in infos)]),
+    )
 
 
-def _normalise(log_table: Floats) -> Floats:
-    axes = tuple(range(log_table.ndim - 1))
-    peak = log_table.max(axis=axes)
-    table = np.exp(log_table - np.where(np.isneginf(peak), 0.0, peak))
-    total = table.sum(axis=axes)
-    return table / np.where(total == 0.0, 1.0, total)
+def _warn_unless_converged(infos: list[PropagationInfo]) -> None:
+    info = _joined(infos)
+    if not info.converged.all():
+        warnings.warn(
+            f"Belief propagation did not converge in {info.iterations} iterations for"
+            f" {(~info.converged).sum()} of {len(info.converged)} rows (largest change"
+            f" {info.residual.max():.1e}); raise max_iter or damping, or use Exact().",
+            ConvergenceWarning,
+            stacklevel=5,
+        )

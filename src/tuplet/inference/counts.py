@@ -27,19 +27,20 @@ def count_marginals(plan: Plan, forward: Forward, n_visible: int, n: int) -> Flo
     size = n_visible + 1
     roots = np.exp(2j * np.pi * np.arange(size // 2 + 1) / size)  # the others are their conjugates
     spectrum = np.empty((len(roots), n_visible, n), dtype=complex)
+    conditionals = [conditional(forward, i) for i in range(len(plan.steps))]
     for position, root in enumerate(roots):
-        spectrum[position] = _tilted_marginals(plan, forward, n_visible, root)
+        spectrum[position] = _tilted_marginals(plan, conditionals, n_visible, root)
     # sum over s of P(., |Y| = s) root^s is the conjugate of numpy's forward transform.
     counts = np.fft.irfft(np.conj(spectrum), n=size, axis=0)
     return np.clip(counts.transpose(2, 1, 0), 0.0, 1.0)
 
 
-def _tilted_marginals(plan: Plan, forward: Forward, n_visible: int, root: complex) -> Complex:
+def _tilted_marginals(plan: Plan, conditionals: list[Floats], n_visible: int, root: complex) -> Complex:
     """E[root^|Y| 1(Y_j = 1)] for every visible j, (n_visible, b)."""
     inner = []  # per step: conditional times tilt, over the clique
     messages: list[Complex] = []  # per step: expectation of the tilts at and below it, given the separator
     for i, step in enumerate(plan.steps):
-        table = _tilt(conditional(forward, i), step, n_visible, root)
+        table = _tilt(conditionals[i], step, n_visible, root)
         inner.append(table)
         for child in step.children:
             table = table * _expand(messages[child], plan.steps[child], step, plan)

@@ -8,13 +8,13 @@ separator, so a beam of k partial outcomes read in the same direction holds exac
 partial outcome's score IS the score of its best completion).
 
 Sums run in linear space, rescaled now and then, which is several times faster than logarithms. If any number
-underflows on the way, the processor says so and the same rows run again in log space: the answer never
-depends on what was lost.
+under- or overflows on the way, the processor says so and the same rows run again in log space: the answer
+never depends on what was lost.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -44,20 +44,26 @@ class Scratch:
 
     plan: Plan
     n_rows: int
+    keep: bool = True  # the tables of all steps; otherwise they follow each other in the same place
 
     @cached_property
-    def _cells(self) -> tuple[Floats, list[int]]:
-        starts = list(accumulate(self.plan.sizes, initial=0))
-        return np.empty(starts[-1] * self.n_rows), starts
+    def _starts(self) -> list[int]:
+        sizes = self.plan.sizes
+        return list(accumulate(sizes[:-1], initial=0)) if self.keep else [0] * len(sizes)
+
+    @cached_property
+    def _memory(self) -> Floats:
+        sizes = self.plan.sizes
+        return np.empty((sum(sizes) if self.keep else max(sizes, default=0)) * self.n_rows)
 
     def table(self, i: int, n: int) -> Floats:
         """Room for the table of step i for n rows, (*clique, n)."""
-        memory, starts = self._cells
-        return memory[starts[i] * n : starts[i + 1] * n].reshape(*self.plan.steps[i].shape, n)
+        start = self._starts[i] * n
+        return self._memory[start : start + self.plan.sizes[i] * n].reshape(*self.plan.steps[i].shape, n)
 
     def holds(self, table: Floats) -> bool:
         """Whether a table lies in this memory."""
-        return table.base is self._cells[0]
+        return table.base is self._memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +79,7 @@ class Forward:
 def sum_out(plan: Plan, problem: Problem, scratch: Scratch) -> Forward:
     """Sum over all variables."""
     try:
-        with np.errstate(under="raise", divide="ignore", invalid="ignore"):
+        with np.errstate(under="raise", over="raise", divide="ignore", invalid="ignore"):
             return _linear_forward(plan, problem, scratch)
     except FloatingPointError:
         return _log_forward(plan, problem, scratch, lambda variable: _keep_sums)
@@ -89,7 +95,7 @@ def maximise(plan: Plan, problem: Problem, scratch: Scratch) -> Forward:
 
 
 def _linear_forward(plan: Plan, problem: Problem, scratch: Scratch) -> Forward:
-    """Forward pass in linear space; raises FloatingPointError where a number underflows."""
+    """Forward pass in linear space; raises FloatingPointError where a number leaves the range."""
     slots, log_value = _exponentiate(plan, problem)
     tables, messages = [], []
     for i, step in enumerate(plan.steps):
@@ -205,11 +211,11 @@ def conditional(forward: Forward, i: int) -> Floats:
     return forward.tables[i] / _nonzero(forward.messages[i])
 
 
-def beliefs(plan: Plan, forward: Forward, visit: Callable[[Step, Floats], None]) -> None:
-    """Visit the posterior table (*clique, b) of every step, from the last to the first.
+def beliefs(plan: Plan, forward: Forward) -> Iterator[tuple[Step, Floats]]:
+    """Yield the posterior table (*clique, b) of every step, from the last to the first.
 
-    The posteriors overwrite the tables of the forward pass where these are scratch: they are valid during
-    the visit only, and the forward pass is used up.
+    The posteriors overwrite the tables of the forward pass where these are scratch: they are valid until the
+    next pass only, and this one is used up.
     """
     held: dict[int, Floats] = {}
     with np.errstate(under="ignore"):
@@ -224,7 +230,7 @@ def beliefs(plan: Plan, forward: Forward, visit: Callable[[Step, Floats], None])
             table = np.multiply(table, ratio, out=table if forward.scratch.holds(table) else None)
             if step.children:
                 held[i] = table
-            visit(step, table)
+            yield step, table
 
 
 def sample(plan: Plan, forward: Forward, size: int, n: int, rng: np.random.Generator) -> Codes:
@@ -280,10 +286,11 @@ def _decode_best(plan: Plan, forward: Forward, n_visible: int, n: int) -> Codes:
 def _extend(score: Floats, choices: Floats, k: int) -> tuple[Floats, Codes, Codes]:
     """Extend every beam (beam, n) by every choice (card, beam, n); keep the k best: score, value, beam."""
     peak = choices.max(axis=0)
-    flat = (score + (choices - np.where(np.isneginf(peak), 0.0, peak))).reshape(-1, score.shape[1])
-    # A stable sort of the negative: ties go to the lower value, then to the better prefix.
+    scores = score + (choices - np.where(np.isneginf(peak), 0.0, peak))
+    flat = scores.transpose(1, 0, 2).reshape(-1, score.shape[1])
+    # A stable sort of the negative: ties go to the better prefix, then to the lower value, as in the mode.
     best = np.argsort(-flat, axis=0, kind="stable")[:k]
-    value, origin = np.divmod(best, len(score))
+    origin, value = np.divmod(best, len(choices))
     return np.take_along_axis(flat, best, axis=0), value, origin
 
 

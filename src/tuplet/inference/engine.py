@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import entr
 
-from tuplet.exceptions import IntractableError
+from tuplet.exceptions import InputError, IntractableError
 from tuplet.inference import eliminate
 from tuplet.inference.counts import count_marginals
 from tuplet.inference.eliminate import Scratch
-from tuplet.inference.factor import Problem
+from tuplet.inference.factor import Problem, require_possible
 from tuplet.inference.plan import Plan, Step, make_plan
 from tuplet.typing import Codes, Floats
 
 __all__ = ["Engine", "Exact"]
+
+_KEPT_TABLES = 8
+"""Tables of the largest size that one row may keep; most queries keep the tables of all steps."""
 
 
 class Engine(ABC):
@@ -50,7 +53,8 @@ class Exact(Engine):
     Parameters
     ----------
     max_table : int
-        Largest table, in cells of one row, that may be built; beyond it a query raises `IntractableError`.
+        Largest table, in cells of one row, that may be built, and an eighth of all that may be kept; beyond
+        it a query raises `IntractableError`.
     chunk_cells : int
         Cells of the tables of one chunk of rows; bounds the memory of a query to a small multiple of it.
     """
@@ -60,11 +64,18 @@ class Exact(Engine):
 
     tolerance = 0.0
 
+    def __post_init__(self) -> None:
+        if self.max_table < 1 or self.chunk_cells < 1:
+            raise InputError(
+                f"Exact: max_table and chunk_cells must be positive, found {self.max_table} and"
+                f" {self.chunk_cells}."
+            )
+
     def log_partition(self, problem: Problem) -> Floats:
-        """See `Engine.log_partition`."""
+        """See `Engine.log_partition`; minus infinity where the factors of a row contradict each other."""
         answer = np.empty(problem.n)
         plan = self.plan(problem, "summing over all outcomes")
-        for rows, scratch in self._chunks(plan, problem.n):
+        for rows, scratch in self._chunks(plan, problem.n, keep=False):
             answer[rows] = eliminate.sum_out(plan, problem.rows(rows), scratch).log_value
         return answer
 
@@ -72,26 +83,22 @@ class Exact(Engine):
         """Log of the largest weight of a visible outcome, (n,)."""
         answer = np.empty(problem.n)
         plan = self.plan(problem, "the mode", maximum=True)
-        for rows, scratch in self._chunks(plan, problem.n):
+        for rows, scratch in self._chunks(plan, problem.n, keep=False):
             answer[rows] = eliminate.maximise(plan, problem.rows(rows), scratch).log_value
         return answer
 
     def marginals(self, problem: Problem) -> tuple[Floats, Floats]:
         """See `Engine.marginals`."""
-        plan = self.plan(problem, "marginals")
         offsets = np.concatenate([[0], np.cumsum(problem.cards[: problem.n_visible])])
-        flat, log_partition = np.empty((offsets[-1], problem.n)), np.empty(problem.n)
-        for rows, scratch in self._chunks(plan, problem.n):
-            forward = eliminate.sum_out(plan, problem.rows(rows), scratch)
-            log_partition[rows] = forward.log_value
+        flat = np.empty((offsets[-1], problem.n))
 
-            def visit(step: Step, table: Floats, rows: slice = rows) -> None:
-                v = step.variable
-                if v < problem.n_visible:
-                    marginal = table.reshape(len(table), -1, table.shape[-1]).sum(axis=1)
-                    flat[offsets[v] : offsets[v + 1], rows] = marginal
+        def visit(step: Step, table: Floats, rows: slice) -> None:
+            v = step.variable
+            if v < problem.n_visible:
+                marginal = table.reshape(len(table), -1, table.shape[-1]).sum(axis=1)
+                flat[offsets[v] : offsets[v + 1], rows] = marginal
 
-            eliminate.beliefs(plan, forward, visit)
+        log_partition = self._visit(problem, "marginals", visit)
         return np.ascontiguousarray(np.clip(flat, 0.0, 1.0).T), log_partition
 
     def factor_marginals(self, problem: Problem) -> list[Floats]:
@@ -99,66 +106,56 @@ class Exact(Engine):
 
         It is the gradient of `log_partition` with respect to the factors' log-tables.
         """
-        plan = self.plan(problem, "factor marginals")
+        plan = self.plan(problem, "factor marginals", keep=True)
         answers = [np.ones((*factor.log_table.shape[:-1], problem.n)) for factor in problem.factors]
         wanted: dict[int, list[int]] = {}
         for position, i in enumerate(plan.factor_step):
             wanted.setdefault(i, []).append(position)
-        for rows, scratch in self._chunks(plan, problem.n):
-            forward = eliminate.sum_out(plan, problem.rows(rows), scratch)
 
-            def visit(step: Step, table: Floats, rows: slice = rows) -> None:
-                for position in wanted.get(plan.step_of[step.variable], ()):
-                    scope = problem.factors[position].scope
-                    drop = tuple(axis for axis, v in enumerate(step.scope) if v not in scope)
-                    ordered = table.sum(axis=drop)  # axes in elimination order; put them back
-                    answers[position].transpose(plan.transposes[position])[..., rows] = ordered
+        def visit(step: Step, table: Floats, rows: slice) -> None:
+            for position in wanted.get(plan.step_of[step.variable], ()):
+                scope = problem.factors[position].scope
+                drop = tuple(axis for axis, v in enumerate(step.scope) if v not in scope)
+                ordered = table.sum(axis=drop)  # axes in elimination order; put them back
+                answers[position].transpose(plan.transposes[position])[..., rows] = ordered
 
-            eliminate.beliefs(plan, forward, visit)
+        self._visit(problem, "factor marginals", visit)
         return answers
 
     def clique_marginals(self, problem: Problem) -> list[tuple[tuple[int, ...], Floats]]:
         """Calibrated posterior of every clique: scopes and tables (*cards of the scope, n)."""
-        plan = self.plan(problem, "clique marginals")
-        answers = [np.empty((*(problem.cards[v] for v in step.scope), problem.n)) for step in plan.steps]
-        for rows, scratch in self._chunks(plan, problem.n):
-            forward = eliminate.sum_out(plan, problem.rows(rows), scratch)
+        plan = self.plan(problem, "clique marginals", keep=True)
+        answers = [np.empty((*step.shape, problem.n)) for step in plan.steps]
 
-            def visit(step: Step, table: Floats, rows: slice = rows) -> None:
-                answers[plan.step_of[step.variable]][..., rows] = table
+        def visit(step: Step, table: Floats, rows: slice) -> None:
+            answers[plan.step_of[step.variable]][..., rows] = table
 
-            eliminate.beliefs(plan, forward, visit)
+        self._visit(problem, "clique marginals", visit)
         return [(step.scope, table) for step, table in zip(plan.steps, answers, strict=True)]
 
     def entropy(self, problem: Problem) -> Floats:
         """Entropy of all variables together, hidden ones included, (n,)."""
-        plan = self.plan(problem, "entropy")
         answer = np.zeros(problem.n)
-        for rows, scratch in self._chunks(plan, problem.n):
-            forward = eliminate.sum_out(plan, problem.rows(rows), scratch)
 
-            def visit(step: Step, table: Floats, rows: slice = rows) -> None:
-                # H(clique) - H(separator) = H(variable | separator)
-                answer[rows] += entr(table).reshape(-1, table.shape[-1]).sum(axis=0)
-                separator = table.sum(axis=0)
-                answer[rows] -= entr(separator).reshape(-1, table.shape[-1]).sum(axis=0)
+        def visit(step: Step, table: Floats, rows: slice) -> None:
+            # H(clique) - H(separator) = H(variable | separator)
+            answer[rows] += entr(table).reshape(-1, table.shape[-1]).sum(axis=0)
+            answer[rows] -= entr(table.sum(axis=0)).reshape(-1, table.shape[-1]).sum(axis=0)
 
-            eliminate.beliefs(plan, forward, visit)
+        self._visit(problem, "entropy", visit)
         return np.maximum(answer, 0.0)
 
     def count_marginals(self, problem: Problem) -> Floats:
         """P(Y_j = 1, |Y| = s) of the visible variables, (n, m, m + 1)."""
-        plan = self.plan(problem, "count marginals")
         answer = np.empty((problem.n, problem.n_visible, problem.n_visible + 1))
-        for rows, scratch in self._chunks(plan, problem.n):
-            part = problem.rows(rows)
-            forward = eliminate.sum_out(plan, part, scratch)
-            answer[rows] = count_marginals(plan, forward, problem.n_visible, part.n)
+        for rows, plan, forward in self._forward(problem, "count marginals"):
+            n = rows.stop - rows.start
+            answer[rows] = count_marginals(plan, forward, problem.n_visible, n)
         return answer
 
     def top_k(self, problem: Problem, k: int) -> tuple[Codes, Floats, npt.NDArray[np.bool_]]:
         """See `Engine.top_k`."""
-        plan = self.plan(problem, "the mode", maximum=True)
+        plan = self.plan(problem, "the mode", maximum=True, keep=True)
         m = problem.n_visible
         codes = np.empty((problem.n, k, m), dtype=np.intp)
         log_weight = np.empty((problem.n, k))
@@ -172,32 +169,53 @@ class Exact(Engine):
 
     def sample(self, problem: Problem, size: int, rng: np.random.Generator) -> Codes:
         """See `Engine.sample`."""
-        plan = self.plan(problem, "sampling")
         codes = np.empty((size, problem.n, problem.n_visible), dtype=np.intp)
-        for rows, scratch in self._chunks(plan, problem.n):
-            part = problem.rows(rows)
-            forward = eliminate.sum_out(plan, part, scratch)
-            drawn = eliminate.sample(plan, forward, size, part.n, rng)
-            codes[:, rows] = drawn[..., : problem.n_visible]
+        for rows, plan, forward in self._forward(problem, "sampling"):
+            n = rows.stop - rows.start
+            step = max(1, self.chunk_cells // n)
+            for start in range(0, size, step):
+                part = min(step, size - start)
+                drawn = eliminate.sample(plan, forward, part, n, rng)
+                codes[start : start + part, rows] = drawn[..., : problem.n_visible]
         return codes
 
-    def plan(self, problem: Problem, query: str, *, maximum: bool = False) -> Plan:
-        """Plan for a problem, or `IntractableError` if a table would be too large."""
+    # -- passes over chunks of rows -----------------------------------------------------------------------
+
+    def _forward(self, problem: Problem, query: str) -> Iterator[tuple[slice, Plan, eliminate.Forward]]:
+        """Yield the sum-product passes of all rows; contradictions are an error."""
+        plan = self.plan(problem, query, keep=True)
+        for rows, scratch in self._chunks(plan, problem.n):
+            forward = eliminate.sum_out(plan, problem.rows(rows), scratch)
+            require_possible(forward.log_value, rows.start)
+            yield rows, plan, forward
+
+    def _visit(self, problem: Problem, query: str, visit: Callable[[Step, Floats, slice], None]) -> Floats:
+        """Visit the posterior tables of all cliques, chunk by chunk; return the log-partition (n,)."""
+        log_partition = np.empty(problem.n)
+        for rows, plan, forward in self._forward(problem, query):
+            log_partition[rows] = forward.log_value
+            for step, table in eliminate.beliefs(plan, forward):
+                visit(step, table, rows)
+        return log_partition
+
+    def plan(self, problem: Problem, query: str, *, maximum: bool = False, keep: bool = False) -> Plan:
+        """Plan for a problem, or `IntractableError` if a table, or all that are kept, would be too large."""
         first = frozenset(problem.hidden) if maximum else frozenset()
         plan = make_plan(problem.cards, problem.scopes, first)
         sizes = plan.sizes
         largest = max(sizes, default=0)
-        if largest > self.max_table:
+        if largest > self.max_table or (keep and sum(sizes) > _KEPT_TABLES * self.max_table):
             variable = plan.steps[sizes.index(largest)].variable
             raise IntractableError(
                 f"FactorGraph: {query} by eliminating variable {variable} needs a table of {largest:,}"
-                f" cells (max_table={self.max_table:,}). Use engine=BeliefPropagation(), or raise"
-                " Exact(max_table=...).",
+                f" cells, and {sum(sizes):,} in all (max_table={self.max_table:,}). Use"
+                " engine=BeliefPropagation(), or raise Exact(max_table=...).",
                 variable=variable,
             )
         return plan
 
-    def _chunks(self, plan: Plan, n: int) -> Iterator[tuple[slice, Scratch]]:
-        size = min(n, max(1, self.chunk_cells // max(1, sum(plan.sizes))))
-        scratch = Scratch(plan, size)
+    def _chunks(self, plan: Plan, n: int, *, keep: bool = True) -> Iterator[tuple[slice, Scratch]]:
+        cells = sum(plan.sizes) if keep else max(plan.sizes, default=1)
+        size = min(n, max(1, self.chunk_cells // max(1, cells)))
+        scratch = Scratch(plan, size, keep)
         return ((slice(start, min(start + size, n)), scratch) for start in range(0, n, max(1, size)))

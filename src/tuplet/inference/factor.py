@@ -9,10 +9,10 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from tuplet.exceptions import InputError
+from tuplet.exceptions import ImpossibleEvidenceError, InputError
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["Factor", "Problem", "absorb", "evidence_factors"]
+__all__ = ["Factor", "Problem", "absorb", "evidence_factors", "require_possible"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +29,11 @@ class Factor:
 
     scope: tuple[int, ...]
     log_table: Floats
+
+    def __post_init__(self) -> None:
+        # Tables of other types would be computed with in their own, lower precision.
+        object.__setattr__(self, "scope", tuple(int(v) for v in self.scope))
+        object.__setattr__(self, "log_table", np.asarray(self.log_table, dtype=np.float64))
 
     def rows(self, rows: slice | npt.NDArray[np.intp]) -> Factor:
         """Return the factor of some rows; one that all rows share stays as it is."""
@@ -92,6 +97,18 @@ class Problem:
                 raise InputError(f"A factor's scope must not repeat a variable, found {scope}.")
 
 
+def require_possible(log_partition: Floats, first_row: int = 0) -> Floats:
+    """Raise where the factors of a row contradict each other or are no numbers; return the argument."""
+    if np.isnan(log_partition).any() or np.isposinf(log_partition).any():
+        raise InputError("FactorGraph: a log-table has nan or +inf in it; use finite numbers or -inf.")
+    if np.isneginf(log_partition).any():
+        row = first_row + int(np.flatnonzero(np.isneginf(log_partition))[0])
+        raise ImpossibleEvidenceError(
+            f"FactorGraph: the factors of row {row} contradict each other: every outcome has weight zero."
+        )
+    return log_partition
+
+
 def evidence_factors(cards: tuple[int, ...], codes: Codes) -> list[Factor]:
     """Unary factors that forbid everything but the known values of codes (n, m)."""
     factors = []
@@ -102,29 +119,31 @@ def evidence_factors(cards: tuple[int, ...], codes: Codes) -> list[Factor]:
     return factors
 
 
-def absorb(problem: Problem, codes: Codes) -> Problem:
+def absorb(problem: Problem, codes: Codes, rows: npt.NDArray[np.intp] | None = None) -> Problem:
     """Fix variables that are known in all rows: their axes go, so that nothing is left to eliminate.
 
     Parameters
     ----------
-    codes : array of int, shape (n, m)
+    codes : array of int, shape (r, m)
         A variable must be known in all rows or in none. The fixed variables stay in the numbering as
         variables with a single value.
+    rows : array of int, shape (r,), optional
+        The rows of the problem that the codes belong to, with repetitions; all of them in order if None.
     """
+    chosen = np.arange(problem.n) if rows is None else rows
     known = {int(v) for v in np.flatnonzero(codes[0] != UNKNOWN)} if len(codes) else set()
-    rows = np.arange(problem.n)
     factors = []
     for factor in problem.factors:
-        if not known.intersection(factor.scope):
-            factors.append(factor)
-            continue
         free = tuple(v for v in factor.scope if v not in known)
         fixed = [v for v in factor.scope if v in known]
+        if not fixed:
+            factors.append(factor if rows is None else factor.rows(chosen))
+            continue
         axes = [factor.scope.index(v) for v in fixed]
         table = np.moveaxis(factor.log_table, axes, range(len(axes)))
-        batch = rows if table.shape[-1] != 1 else 0
-        # Advanced indices with a slice between them put the batch first: (n, free...).
+        batch = chosen if table.shape[-1] != 1 else 0
+        # Advanced indices with a slice between them put the batch first: (r, free...).
         picked = table[(*(codes[:, v] for v in fixed), *(slice(None) for _ in free), batch)]
         factors.append(Factor(free, np.moveaxis(picked, 0, -1)))
     cards = tuple(1 if v in known else card for v, card in enumerate(problem.cards))
-    return replace(problem, cards=cards, factors=tuple(factors))
+    return replace(problem, cards=cards, factors=tuple(factors), n=len(chosen))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tuplet.exceptions import InputError
 from tuplet.inference.factor import Factor
 from tuplet.typing import Floats
 
@@ -37,6 +38,11 @@ def noisy_or(
     list of Factor
         Over `scope` and the hidden variables first_hidden to first_hidden + l - 1.
     """
+    if not len(scope) or len(scope) != len(inhibitions) or not 0 <= probability <= 1:
+        raise InputError(
+            f"noisy_or: needs at least one variable, an inhibition for each, and a probability in [0, 1];"
+            f" found {len(scope)} variables, {len(inhibitions)} inhibitions and p = {probability}."
+        )
     factors = []
     for step, (variable, inhibition) in enumerate(zip(scope, inhibitions, strict=True)):
         q = np.asarray(inhibition, dtype=float)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -66,8 +67,20 @@ class Plan:
 
 @lru_cache(maxsize=512)
 def make_plan(cards: tuple[int, ...], scopes: tuple[Scope, ...], first: frozenset[int] = frozenset()) -> Plan:
-    """Plan the elimination of all variables; those in `first` go before the others."""
+    """Plan the elimination of all variables; those in `first` go before the others.
+
+    The order is min-fill, or the plain numbering where that has the smaller largest table: on regular
+    graphs (chains of blocks, grids) greedy choices can lose by factors.
+    """
     order = min_fill_order(cards, scopes, first)
+    plain = sorted(range(len(cards)), key=lambda v: (v not in first, v))
+    greedy_size = _largest_table(cards, scopes, order, math.inf)
+    if _largest_table(cards, scopes, plain, greedy_size) < greedy_size:
+        order = plain
+    return _plan(cards, scopes, order)
+
+
+def _plan(cards: tuple[int, ...], scopes: tuple[Scope, ...], order: list[int]) -> Plan:
     place = {v: i for i, v in enumerate(order)}
     ordered = [tuple(sorted(scope, key=place.__getitem__)) for scope in scopes]
     transposes = tuple(
@@ -151,11 +164,7 @@ def min_fill_order(
 
     Neighbourhoods are bit sets in Python integers, which count and intersect in one machine-code call.
     """
-    neighbours = [0] * len(cards)
-    for scope in scopes:
-        mask = sum(1 << v for v in scope)
-        for v in scope:
-            neighbours[v] |= mask & ~(1 << v)
+    neighbours = _neighbourhoods(len(cards), scopes)
     log_cards = [math.log(card) for card in cards]
 
     def cost(v: int) -> tuple[bool, int, float, int]:
@@ -165,19 +174,54 @@ def min_fill_order(
         return v not in first, missing, log_cards[v] + sum(log_cards[u] for u in near), v
 
     costs = {v: cost(v) for v in range(len(cards))}
+    queue = sorted(costs.values())
     order = []
-    while costs:
-        v = min(costs, key=costs.__getitem__)
+    while queue:
+        entry = heapq.heappop(queue)
+        v = entry[-1]
+        if costs.get(v) != entry:
+            continue  # eliminated, or a cost that has changed since
         order.append(v)
         del costs[v]
-        around = neighbours[v]
-        touched = around
-        for u in _bits(around):
-            neighbours[u] = (neighbours[u] | around) & ~(1 << u) & ~(1 << v)
-            touched |= neighbours[u]
+        around = touched = neighbours[v]
+        _connect(neighbours, v)
+        if entry[1]:  # without new edges, nothing changes beyond the neighbours themselves
+            for u in _bits(around):
+                touched |= neighbours[u]
         for u in _bits(touched):
             costs[u] = cost(u)
+            heapq.heappush(queue, costs[u])
     return order
+
+
+def _neighbourhoods(n_variables: int, scopes: Iterable[Scope]) -> list[int]:
+    neighbours = [0] * n_variables
+    for scope in scopes:
+        mask = sum(1 << v for v in scope)
+        for v in scope:
+            neighbours[v] |= mask & ~(1 << v)
+    return neighbours
+
+
+def _connect(neighbours: list[int], v: int) -> None:
+    """Eliminate v: its neighbours become neighbours of each other."""
+    around = neighbours[v]
+    for u in _bits(around):
+        neighbours[u] = (neighbours[u] | around) & ~(1 << u) & ~(1 << v)
+
+
+def _largest_table(
+    cards: tuple[int, ...], scopes: tuple[Scope, ...], order: list[int], limit: float
+) -> float:
+    """Cells of the largest table of an elimination order; infinity as soon as it reaches the limit."""
+    neighbours = _neighbourhoods(len(cards), scopes)
+    largest = 0
+    for v in order:
+        largest = max(largest, cards[v] * math.prod(cards[u] for u in _bits(neighbours[v])))
+        if largest >= limit:
+            return math.inf
+        _connect(neighbours, v)
+    return largest
 
 
 def _bits(mask: int) -> list[int]:

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Self, final
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from scipy.special import logsumexp
 
 from tuplet.exceptions import InputError
 from tuplet.joint.base import JointDistribution, Ranking
+from tuplet.joint.collect import collect, distinct, outcome_keys, repeated, tally
 from tuplet.typing import UNKNOWN, Codes, Floats
 
 __all__ = ["Atoms", "indicator"]
 
-_MATCH_CELLS = 2**24
-"""Cells of the comparison of outcomes with atoms that are held at once."""
+_CELLS = 2**20
+"""Cells of an intermediate array that are held at once: few enough to stay near the processor."""
 
 
 @final
@@ -50,86 +51,191 @@ class Atoms(JointDistribution):
     log_weights: Floats
 
     def __post_init__(self) -> None:
+        cards = tuple(int(card) for card in self.cards)
         codes, log_weights = np.asarray(self.codes), np.asarray(self.log_weights, dtype=float)
-        n, a = log_weights.shape
-        if codes.shape not in {(n, a, len(self.cards)), (1, a, len(self.cards))} or a == 0:
+        shape = (*log_weights.shape, len(cards))
+        if log_weights.ndim != 2 or codes.shape not in {shape, (1, *shape[1:])} or 0 in shape[1:]:
             raise InputError(
                 f"Atoms: codes of shape {codes.shape} do not fit log_weights of shape {log_weights.shape}"
-                f" and {len(self.cards)} variables."
+                f" and {len(cards)} variables."
             )
-        total = logsumexp(log_weights, axis=1, keepdims=True)
-        if not np.isfinite(total).all():
-            raise InputError("Atoms: the weights of a row must be finite and not all zero.")
-        object.__setattr__(self, "cards", tuple(int(card) for card in self.cards))
-        object.__setattr__(self, "codes", codes.astype(np.intp, copy=False))
-        object.__setattr__(self, "log_weights", log_weights - total)
+        codes = _checked(codes, cards)
+        object.__setattr__(self, "cards", cards)
+        object.__setattr__(self, "codes", codes)
+        object.__setattr__(self, "log_weights", _normalised(log_weights))
+        self._require_distinct()
+
+    def _require_distinct(self) -> None:
+        present = self.log_weights > -np.inf
+        if self._shared:
+            present = np.any(present, axis=0, keepdims=True)
+        row = repeated(outcome_keys(self.codes, self.cards), present)
+        if row is not None:
+            where = "" if self._shared else f" of row {row}"
+            raise InputError(
+                f"Atoms: the atoms{where} must be distinct, but an outcome comes more than once; collect"
+                " them with Atoms.from_draws, which adds up their weights."
+            )
+
+    @classmethod
+    def _trusted(cls, cards: tuple[int, ...], codes: Codes, log_weights: Floats) -> Self:
+        """Build from parts known to be right, weights normalised: checks would cost more than queries do."""
+        atoms = object.__new__(cls)
+        for name, value in (("cards", cards), ("codes", codes), ("log_weights", log_weights)):
+            object.__setattr__(atoms, name, value)
+        return atoms
 
     @classmethod
     def from_draws(cls, cards: tuple[int, ...], draws: Codes, log_weights: Floats | None = None) -> Atoms:
         """Collect draws (size, n, m), which may repeat, into distinct atoms; weights (size, n) add up."""
-        size, n, m = draws.shape
-        weights = np.zeros((size, n)) if log_weights is None else log_weights
-        _, identity = np.unique(draws.reshape(-1, m), axis=0, return_inverse=True)
-        key = identity.reshape(size, n).T  # one number per outcome, the same in all rows
-        order = np.argsort(key, axis=1, kind="stable")
-        key, weights = np.take_along_axis(key, order, 1), np.take_along_axis(weights.T, order, 1)
-        first = np.concatenate([np.ones((n, 1), bool), key[:, 1:] != key[:, :-1]], axis=1)
-        slot = np.cumsum(first, axis=1) - 1
-        peak = weights.max(axis=1, keepdims=True)
-        summed = np.zeros((n, int(slot.max()) + 1))
-        np.add.at(summed, (np.arange(n)[:, None], slot), np.exp(weights - peak))
-        codes = np.zeros((*summed.shape, m), dtype=np.intp)
-        codes[np.nonzero(first)[0], slot[first]] = draws.transpose(1, 0, 2)[
-            np.nonzero(first)[0], order[first]
-        ]
-        with np.errstate(divide="ignore"):
-            return cls(cards, codes, np.log(summed) + peak)
+        cards, draws = tuple(int(card) for card in cards), np.asarray(draws)
+        if draws.ndim != 3 or draws.shape[2] != len(cards) or not len(draws) or not cards:
+            raise InputError(
+                f"Atoms.from_draws: draws must be of shape (size, n, {len(cards)}), with a size of at least"
+                f" 1, found {draws.shape}."
+            )
+        weights = np.zeros(draws.shape[:2]) if log_weights is None else np.asarray(log_weights, dtype=float)
+        if weights.shape != draws.shape[:2]:
+            raise InputError(
+                f"Atoms.from_draws: log_weights must be of shape {draws.shape[:2]}, found {weights.shape}."
+            )
+        codes = _checked(draws, cards).transpose(1, 0, 2)
+        positions, weights = collect(outcome_keys(codes, cards), _normalised(weights.T))
+        return cls._trusted(cards, codes[np.arange(len(codes))[:, None], positions], weights)
 
     def __len__(self) -> int:
         return len(self.log_weights)
 
     def _take(self, rows: npt.NDArray[np.intp]) -> Self:
         codes = self.codes if self._shared else self.codes[rows]
-        return type(self)(self.cards, codes, self.log_weights[rows])
+        return self._trusted(self.cards, codes, self.log_weights[rows])
 
     @property
     def _shared(self) -> bool:
         return len(self.codes) == 1
 
+    # -- agreement with partial outcomes ------------------------------------------------------------------
+
     def _log_prob(self, codes: Codes) -> Floats:
-        return self._over_matches(codes, lambda log_weights: logsumexp(log_weights, axis=-1))
+        return self._over_matches(codes, _log_sum)
 
     def _bound(self, codes: Codes) -> Floats:
         return self._over_matches(codes, lambda log_weights: log_weights.max(axis=-1))
 
-    def _over_matches(self, codes: Codes, reduce) -> Floats:  # type: ignore[no-untyped-def]
+    def _over_matches(self, codes: Codes, reduce: Callable[[Floats], Floats]) -> Floats:
         """Reduce the log-weights (s, n, a) of the atoms that agree with the known part of codes (s, n, m)."""
-        s, n, _ = codes.shape
-        answer = np.empty((s, n))
-        step = max(1, _MATCH_CELLS // max(1, n * self.log_weights.shape[1]))
-        for start in range(0, s, step):
-            part = codes[start : start + step]
-            match = np.ones((len(part), n, self.log_weights.shape[1]), bool)
-            for j in range(self.n_variables):
-                wanted = part[..., j, None]
-                match &= (self.codes[..., j] == wanted) | (wanted == UNKNOWN)
-            with np.errstate(divide="ignore"):
-                answer[start : start + step] = reduce(np.where(match, self.log_weights, -np.inf))
+        answer = np.empty(codes.shape[:2])
+        for rows in self._blocks(self.log_weights.shape[1]):
+            n_cells = self.log_weights[rows].size
+            step = max(1, _CELLS // max(1, n_cells))
+            for start in range(0, len(codes), step):
+                some = slice(start, start + step)
+                match = self._matches(codes[some, rows], rows)
+                answer[some, rows] = reduce(np.where(match, self.log_weights[rows], -np.inf))
         return answer
 
+    def _matches(self, codes: Codes, rows: slice) -> npt.NDArray[np.bool_]:
+        """Which atoms of some rows agree with the known part of codes (s, r, m), as (s, r, a)."""
+        atoms = self.codes if self._shared else self.codes[rows]
+        match = np.ones((*codes.shape[:2], atoms.shape[1]), bool)
+        for j in range(self.n_variables):
+            wanted = codes[..., j, None]
+            free = wanted == UNKNOWN
+            if not free.all():
+                agree = atoms[..., j] == wanted
+                agree |= free
+                match &= agree
+        return match
+
+    def _condition(self, codes: Codes) -> tuple[JointDistribution, Floats]:
+        kept = np.where(self._matches(codes[None], slice(None))[0], self.log_weights, -np.inf)
+        log_evidence = _log_sum(kept)
+        impossible = np.isneginf(log_evidence)
+        kept -= np.where(impossible, 0.0, log_evidence)[:, None]
+        kept[impossible] = self.log_weights[impossible]
+        return self._trusted(self.cards, self.codes, kept), log_evidence
+
+    # -- sums over atoms ----------------------------------------------------------------------------------
+
     def _flat_marginals(self) -> Floats:
-        flat = np.zeros((len(self), sum(self.cards)))
         if self._shared:
             flat = np.exp(self.log_weights) @ indicator(self.codes[0], self.cards)
         else:
-            weights = np.exp(self.log_weights)
-            rows = np.arange(len(self))[:, None]
-            for j, offset in enumerate(self.offsets[:-1]):
-                np.add.at(flat, (rows, self.codes[..., j] + offset), weights)
+            flat = np.zeros((len(self), sum(self.cards)))
+            for rows, columns, weights in self._columns():
+                for j, card in enumerate(self.cards):
+                    flat[rows, self.offsets[j] : self.offsets[j + 1]] = tally(columns[j], card, weights)
         return np.minimum(flat, 1.0)
 
+    def _marginal(self, variables: tuple[int, ...]) -> Atoms:
+        cards = tuple(self.cards[v] for v in variables)
+        codes = self.codes[..., list(variables)]
+        keys = outcome_keys(codes, cards)
+        if self._shared:
+            chosen, log_weights = distinct(keys[0], self.log_weights)
+            return self._trusted(cards, codes[:, chosen], log_weights)
+        positions, log_weights = collect(keys, self.log_weights)
+        return self._trusted(cards, codes[np.arange(len(codes))[:, None], positions], log_weights)
+
+    def pairwise(self) -> dict[tuple[int, int], Floats]:
+        """See `JointDistribution.pairwise`."""
+        m, n, cards = self.n_variables, len(self), self.cards
+        pairs = {(i, j): np.empty((n, cards[i], cards[j])) for i in range(m) for j in range(i + 1, m)}
+        if self._shared:
+            weights = np.exp(self.log_weights).T.copy()  # (a, n): turned once, read for every variable
+            for i in range(m - 1):
+                sizes = tuple(cards[i] * card for card in cards[i + 1 :])
+                cells = self.codes[0, :, i, None] * np.array(cards[i + 1 :]) + self.codes[0, :, i + 1 :]
+                flat = indicator(cells, sizes).T @ weights
+                for j, table in enumerate(np.split(flat, np.cumsum(sizes)[:-1]), start=i + 1):
+                    pairs[i, j][:] = table.T.reshape(n, cards[i], cards[j])
+            return pairs
+        for rows, columns, weights in self._columns():
+            for (i, j), table in pairs.items():
+                cells = columns[i] * cards[j] + columns[j]
+                table[rows] = tally(cells, cards[i] * cards[j], weights).reshape(-1, *table.shape[1:])
+        return pairs
+
+    def _count_marginals(self) -> Floats:
+        m, n = self.n_variables, len(self)
+        if self._shared:
+            positive = self.codes[0] == 1
+            atom, variable = np.nonzero(positive)
+            column = variable * (m + 1) + positive.sum(axis=1)[atom]
+            cells = sparse.csr_array((np.ones(len(atom)), (atom, column)), shape=(len(positive), m * (m + 1)))
+            return (np.exp(self.log_weights) @ cells).reshape(n, m, m + 1)
+        answer = np.empty((n, m, m + 1))
+        for rows, columns, weights in self._columns():
+            positive = columns == 1
+            count = positive.sum(axis=0)
+            for j in range(m):
+                answer[rows, j] = tally(count, m + 1, weights * positive[j])
+        return answer
+
+    def entropy(self) -> Floats:
+        """See `JointDistribution.entropy`."""
+        finite = np.where(np.isneginf(self.log_weights), 0.0, self.log_weights)
+        return np.maximum(0.0, -(np.exp(self.log_weights) * finite).sum(axis=1))
+
+    def _columns(self) -> Iterator[tuple[slice, Codes, Floats]]:
+        """Yield blocks of rows (slice), the codes of their own atoms (m, r, a) and their weights (r, a)."""
+        for rows in self._blocks(self.codes.shape[1] * self.n_variables):
+            # Contiguous by variable, as each is read many times.
+            columns = np.ascontiguousarray(self.codes[rows].transpose(2, 0, 1))
+            yield rows, columns, np.exp(self.log_weights[rows])
+
+    def _blocks(self, cells_per_row: int) -> Iterator[slice]:
+        """Cut the rows into blocks of bounded memory."""
+        step = max(1, _CELLS // cells_per_row)
+        return (slice(start, start + step) for start in range(0, len(self), step))
+
+    # -- outcomes -----------------------------------------------------------------------------------------
+
     def _top_k(self, k: int) -> Ranking:
-        order = np.argsort(-self.log_weights, axis=1, kind="stable")[:, :k]
+        if k == 1:
+            order = self.log_weights.argmax(axis=1)[:, None]
+        else:
+            order = np.argsort(-self.log_weights, axis=1, kind="stable")[:, :k]
         log_prob = np.take_along_axis(self.log_weights, order, axis=1)
         codes = np.where(np.isneginf(log_prob)[..., None], UNKNOWN, self._gather(order))
         missing = k - order.shape[1]
@@ -150,34 +256,7 @@ class Atoms(JointDistribution):
         """Atoms at positions (n, k), as codes (n, k, m)."""
         if self._shared:
             return self.codes[0][positions]
-        return np.take_along_axis(self.codes, positions[..., None], axis=1)
-
-    def _condition(self, codes: Codes) -> tuple[JointDistribution, Floats]:
-        match = ((self.codes == codes[:, None]) | (codes[:, None] == UNKNOWN)).all(axis=2)
-        with np.errstate(divide="ignore"):
-            kept = np.where(match, self.log_weights, -np.inf)
-            log_evidence = logsumexp(kept, axis=1)
-        impossible = np.isneginf(log_evidence)[:, None]
-        return Atoms(self.cards, self.codes, np.where(impossible, self.log_weights, kept)), log_evidence
-
-    def _marginal(self, variables: tuple[int, ...]) -> Atoms:
-        cards = tuple(self.cards[v] for v in variables)
-        codes = self.codes[..., list(variables)]
-        shape = (len(self), *codes.shape[1:])
-        return Atoms.from_draws(cards, np.broadcast_to(codes, shape).transpose(1, 0, 2), self.log_weights.T)
-
-    def entropy(self) -> Floats:
-        """See `JointDistribution.entropy`."""
-        finite = np.where(np.isneginf(self.log_weights), 0.0, self.log_weights)
-        return np.maximum(0.0, -(np.exp(self.log_weights) * finite).sum(axis=1))
-
-    def _count_marginals(self) -> Floats:
-        m = self.n_variables
-        positive = (self.codes == 1).astype(float)
-        count = np.eye(m + 1)[(self.codes == 1).sum(axis=2)]
-        if self._shared:
-            return np.einsum("na,aj,as->njs", np.exp(self.log_weights), positive[0], count[0], optimize=True)
-        return np.einsum("na,naj,nas->njs", np.exp(self.log_weights), positive, count, optimize=True)
+        return self.codes[np.arange(len(self))[:, None], positions]
 
     def to_atoms(self, limit: int = 0) -> Atoms:
         """See `JointDistribution.to_atoms`; already there, whatever the limit."""
@@ -190,3 +269,37 @@ def indicator(outcomes: Codes, cards: tuple[int, ...]) -> sparse.csr_array:
     columns = outcomes + np.concatenate([[0], np.cumsum(cards[:-1])]).astype(np.intp)
     parts = (np.ones(a * m), columns.ravel(), np.arange(0, a * m + 1, m))
     return sparse.csr_array(parts, shape=(a, sum(cards)))
+
+
+def _checked(codes: npt.NDArray, cards: tuple[int, ...]) -> Codes:
+    """Return codes (..., m) as integers, or raise where one is not a value of its variable."""
+    if codes.size and codes.dtype.kind not in "iu":
+        raise InputError(f"Atoms: codes must be integers, found an array of {codes.dtype}.")
+    flat = codes.reshape(-1, len(cards))
+    if len(flat):
+        low, high = flat.min(axis=0), flat.max(axis=0)
+        for j in np.flatnonzero((low < 0) | (high >= np.array(cards))):
+            found = low[j] if low[j] < 0 else high[j]
+            raise InputError(
+                f"Atoms: code {found} of variable {j} is outside its {cards[j]} values (0 to {cards[j] - 1});"
+                " an atom needs a value of every variable.",
+                variable=int(j),
+            )
+    return codes.astype(np.intp, copy=False)
+
+
+def _normalised(log_weights: Floats) -> Floats:
+    """Return log-weights (n, a) that sum to one in every row, or raise where they cannot."""
+    with np.errstate(invalid="ignore"):
+        total = _log_sum(log_weights)  # nan or +inf in a row shows in its sum
+    if not np.isfinite(total).all():
+        raise InputError("Atoms: the weights of a row must be finite and not all zero.")
+    return log_weights - total[:, None]
+
+
+def _log_sum(log_values: Floats) -> Floats:
+    """Log of the sum over the last axis, which is not empty; minus infinity where all values are."""
+    peak = log_values.max(axis=-1)
+    peak[np.isneginf(peak)] = 0.0
+    with np.errstate(divide="ignore"):
+        return peak + np.log(np.exp(log_values - peak[..., None]).sum(axis=-1))

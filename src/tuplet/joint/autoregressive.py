@@ -232,8 +232,15 @@ class Autoregressive(JointDistribution):
             return np.concatenate([atoms._count_marginals() for atoms in self._atoms()])
         return count_marginals(self._outcomes(m), range(m), len(self))
 
+    def _log_table(self) -> Floats:
+        if self._dense is None or not len(self):
+            return super()._log_table()
+        return np.concatenate([atoms.log_weights for atoms in self._atoms()])
+
     def to_atoms(self, limit: int = ENUMERATION_LIMIT) -> Atoms:
         """See `JointDistribution.to_atoms`; `limit` counts outcomes of positive probability."""
+        if self._dense is not None and self.n_outcomes <= limit:
+            return super().to_atoms(limit)
         return self._enumerated(limit, self.n_variables)
 
     def _enumerated(self, limit: int, depth: int) -> Atoms:

@@ -256,11 +256,13 @@ class JointDistribution(ABC):
                 f"{type(self).__name__}.to_atoms: {self.n_variables} variables have {self.n_outcomes:,}"
                 f" outcomes (limit={limit:,}). Raise limit, ask for top_k, or draw samples with draw(1000)."
             )
+        return Atoms(self.cards, all_outcomes(self.cards)[None], self._log_table())
+
+    def _log_table(self) -> Floats:
+        """Log-probabilities (n, number of outcomes) of all outcomes, in the order of `all_outcomes`."""
         outcomes = all_outcomes(self.cards)
-        log_weights = self._log_prob(
-            np.broadcast_to(outcomes[:, None], (len(outcomes), len(self), self.n_variables))
-        )
-        return Atoms(self.cards, outcomes[None], log_weights.T)
+        shape = (len(outcomes), len(self), self.n_variables)
+        return self._log_prob(np.broadcast_to(outcomes[:, None], shape)).T
 
     def draw(self, size: int, rng: Seed = None) -> Atoms:
         """Monte Carlo: `size` draws per row as a distribution of its own, for whoever asks for it."""
@@ -289,7 +291,8 @@ class JointDistribution(ABC):
             where = tuple(int(i) for i in np.argwhere(outside)[0])
             raise InputError(
                 f"Code {array[where]} of variable {where[-1]} is outside its {self.cards[where[-1]]} values"
-                f" (0 to {self.cards[where[-1]] - 1}, or {UNKNOWN} for unknown)."
+                f" (0 to {self.cards[where[-1]] - 1}, or {UNKNOWN} for unknown).",
+                variable=where[-1],
             )
         return array
 
@@ -312,7 +315,7 @@ def warn_unproven(query: str, proven: npt.NDArray[np.bool_]) -> None:
     if not proven.all():
         warnings.warn(
             f"{query}: a more probable combination may exist in {(~proven).sum()} of {len(proven)} rows,"
-            " where the search ended on its budget; mode_proven() of the prediction tells which.",
+            " where the search ended on its budget (max_nodes of tuplet.joint.Search).",
             ApproximationWarning,
             stacklevel=4,
         )

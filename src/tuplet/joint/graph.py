@@ -10,16 +10,20 @@ from typing import Self, final
 import numpy as np
 import numpy.typing as npt
 
-from tuplet.exceptions import ImpossibleEvidenceError, InputError, IntractableError
-from tuplet.inference import Engine, Exact, Factor, Problem, absorb, evidence_factors
+from tuplet.exceptions import IntractableError
+from tuplet.inference import Engine, Exact, Factor, Problem, absorb, evidence_factors, require_possible
 from tuplet.joint.base import JointDistribution, Ranking
 from tuplet.joint.search import Search, best_first
 from tuplet.typing import UNKNOWN, Codes, Floats
 
 __all__ = ["FactorGraph"]
 
-_BLOCK = 2**14
+_BLOCK = 2**12
 """Rows that are expanded at once when each of them gets evidence of its own."""
+
+_FEW_PATTERNS = 8
+_RARE = 256
+"""Beyond a few patterns of known variables, one of fewer rows than this gets no plan of its own."""
 
 
 @final
@@ -71,6 +75,9 @@ class FactorGraph(JointDistribution):
     def __post_init__(self) -> None:
         object.__setattr__(self, "cards", tuple(int(card) for card in self.cards))
         object.__setattr__(self, "factors", tuple(self.factors))
+        if self.log_normalizer is not None:
+            known = np.broadcast_to(np.asarray(self.log_normalizer, dtype=float), (self.n,))
+            object.__setattr__(self, "log_normalizer", known)
         self._problem.validate()
 
     @classmethod
@@ -87,12 +94,8 @@ class FactorGraph(JointDistribution):
     @cached_property
     def _log_normalizer(self) -> Floats:
         if self.log_normalizer is not None:
-            return np.broadcast_to(np.asarray(self.log_normalizer, dtype=float), (self.n,))
-        return _possible(self.engine.log_partition(self._problem))
-
-    def _require_possible(self) -> None:
-        """Raise where the factors of a row contradict each other; nothing else may be asked of it."""
-        self._log_normalizer  # noqa: B018 - computing it is the check
+            return np.asarray(self.log_normalizer)
+        return require_possible(self.engine.log_partition(self._problem))
 
     @property
     def tolerance(self) -> float:
@@ -103,9 +106,8 @@ class FactorGraph(JointDistribution):
         return self.n
 
     def _take(self, rows: npt.NDArray[np.intp]) -> Self:
-        known = self.log_normalizer
-        if known is not None and np.ndim(known):
-            known = np.asarray(known)[rows]
+        known = self.__dict__.get("_log_normalizer", self.log_normalizer)
+        known = None if known is None else np.asarray(known)[rows]
         factors = [factor.rows(rows) for factor in self.factors]
         return replace(self, factors=factors, n=len(rows), log_normalizer=known)
 
@@ -129,13 +131,18 @@ class FactorGraph(JointDistribution):
     def _given(self, rows: npt.NDArray[np.intp], codes: Codes, query: Callable[[Problem], Floats]) -> Floats:
         """Answer a query about some rows (r,), each under evidence of its own in codes (r, m), as (r,)."""
         answer = np.empty(len(rows))
-        for block in _same_pattern(codes != UNKNOWN):
-            answer[block] = query(absorb(self._problem.rows(rows[block]), codes[block]))
+        for block, same in _blocks(codes != UNKNOWN):
+            if same:
+                part = absorb(self._problem, codes[block], rows[block])
+            else:
+                part = self._problem.rows(rows[block])
+                part = part.plus(evidence_factors(part.cards, codes[block]))
+            answer[block] = query(part)
         return answer
 
     def _flat_marginals(self) -> Floats:
         flat, log_partition = self.engine.marginals(self._problem)
-        _possible(log_partition)
+        require_possible(log_partition)
         if self.log_normalizer is None:
             self.__dict__.setdefault("_log_normalizer", log_partition)  # spare the next query the same pass
         return flat
@@ -171,7 +178,6 @@ class FactorGraph(JointDistribution):
         return best_first(self.n, self.cards, [int(v) for v in order], expand, k, self.search, dive=max(k, 4))
 
     def _sample(self, size: int, rng: np.random.Generator) -> Codes:
-        self._require_possible()
         return self.engine.sample(self._problem, size, rng)
 
     def _condition(self, codes: Codes) -> tuple[JointDistribution, Floats]:
@@ -193,38 +199,40 @@ class FactorGraph(JointDistribution):
             hidden_cards=tuple(self._problem.cards[v] for v in rest),
         )
 
+    def _log_table(self) -> Floats:
+        if self.hidden_cards:
+            return super()._log_table()
+        # Adding whole tables is many times faster than looking up one outcome after the other.
+        table = np.zeros((*self.cards, self.n))
+        for factor in self.factors:
+            order = np.argsort(factor.scope)
+            shape = [self.cards[v] if v in factor.scope else 1 for v in range(self.n_variables)]
+            table += factor.log_table.transpose(*order, len(order)).reshape(*shape, -1)
+        return table.reshape(-1, self.n).T - self._log_normalizer[:, None]
+
     def entropy(self) -> Floats:
         """See `JointDistribution.entropy`; with hidden variables by enumeration."""
         if self.hidden_cards or not isinstance(self.engine, Exact):
             return super().entropy()
-        self._require_possible()
         return self.engine.entropy(self._problem)
 
     def _count_marginals(self) -> Floats:
         if not isinstance(self.engine, Exact):
             return super()._count_marginals()
-        self._require_possible()
         return self.engine.count_marginals(self._problem)
 
 
-def _possible(log_partition: Floats) -> Floats:
-    """Raise where the factors of a row contradict each other, or are not numbers."""
-    if np.isnan(log_partition).any() or np.isposinf(log_partition).any():
-        raise InputError("FactorGraph: a log-table has nan or +inf in it; use finite numbers or -inf.")
-    if np.isneginf(log_partition).any():
-        row = int(np.flatnonzero(np.isneginf(log_partition))[0])
-        raise ImpossibleEvidenceError(
-            f"FactorGraph: the factors of row {row} contradict each other: every outcome has weight zero."
-        )
-    return log_partition
+def _blocks(known: npt.NDArray[np.bool_]) -> Iterator[tuple[npt.NDArray[np.intp], bool]]:
+    """Blocks of rows, and whether the same variables are known in all rows of a block.
 
-
-def _same_pattern(known: npt.NDArray[np.bool_]) -> Iterator[npt.NDArray[np.intp]]:
-    """Blocks of rows in which the same variables are known: each can drop these from its plan."""
-    if (known == known[:1]).all():
-        groups = [np.arange(len(known))]
-    else:
-        _, pattern = np.unique(known, axis=0, return_inverse=True)
-        order = np.argsort(pattern.ravel(), kind="stable")
-        groups = np.split(order, np.flatnonzero(np.diff(pattern.ravel()[order])) + 1)
-    return (group[start : start + _BLOCK] for group in groups for start in range(0, len(group), _BLOCK))
+    Known variables then drop out of the plan. A plan for each of many patterns would cost more than it saves:
+    rows of rare patterns stay together, with evidence as factors.
+    """
+    _, pattern, count = np.unique(known, axis=0, return_inverse=True, return_counts=True)
+    pattern = pattern.ravel()
+    rare = count < _RARE if len(count) > _FEW_PATTERNS else np.zeros(len(count), bool)
+    groups = [(np.flatnonzero(pattern == p), True) for p in np.flatnonzero(~rare)]
+    groups.append((np.flatnonzero(rare[pattern]), False))
+    for group, same in groups:
+        for start in range(0, len(group), _BLOCK):
+            yield group[start : start + _BLOCK], same

@@ -121,6 +121,18 @@ class Mixture(JointDistribution):
         shape = (-1, *[1] * (answers[0].ndim - 1))
         return np.sum([weights[:, c].reshape(shape) * answer for c, answer in enumerate(answers)], axis=0)
 
+    def _log_table(self) -> Floats:
+        table = np.full((len(self), self.n_outcomes), -np.inf)
+        for c, component in enumerate(self.components):
+            np.logaddexp(table, self.log_weights[:, c, None] + component._log_table(), out=table)
+        return table
+
+    def entropy(self) -> Floats:
+        """See `JointDistribution.entropy`; by enumeration, some rows at a time."""
+        step = max(1, _CELLS // min(self.n_outcomes, _CELLS))
+        blocks = [self[start : start + step] for start in range(0, max(1, len(self)), step)]
+        return np.concatenate([block.to_atoms().entropy() for block in blocks])
+
     def _flat_marginals(self) -> Floats:
         return np.minimum(self._average(lambda component: component._flat_marginals()), 1.0)
 

@@ -159,8 +159,10 @@ class Incumbents:
 
     def _held(self, outcomes: Nodes) -> npt.NDArray[np.bool_]:
         """Return which outcomes are held already: a search meets those again that it started from."""
+        # Their values may differ by the rounding of large log-weights, so the codes decide; the gap only says
+        # which codes are worth comparing.
         gap = np.abs(self.log_prob[outcomes.owner] - outcomes.bound[:, None])
-        which, place = np.nonzero(gap <= _SLACK * (1 + np.abs(outcomes.bound[:, None])))
+        which, place = np.nonzero(gap <= 1e-6 * (1 + np.abs(outcomes.bound[:, None])))
         equal = (self.codes[outcomes.owner[which], place] == outcomes.codes[which]).all(axis=1)
         held = np.zeros(len(gap), bool)
         held[which[equal]] = True

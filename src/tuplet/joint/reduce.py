@@ -114,7 +114,8 @@ def pad(parts: Iterable[Frontier], m: int, n: int) -> tuple[Codes, Floats]:
 
 
 def stack(parts: Iterable[Frontier], cards: tuple[int, ...], n: int) -> Atoms:
-    """Return the outcomes of n rows as atoms."""
+    """Return the outcomes of n rows as atoms; what prefixes leave open is 0 and to be summed out."""
     codes, log_mass = pad(parts, len(cards), n)
+    codes = np.maximum(codes, 0)
     shared = not np.isneginf(log_mass).any() and bool((codes == codes[:1]).all())
     return Atoms(cards, codes[:1] if shared else codes, log_mass)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Literal
 
+import numpy as np
+from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import get_tags
@@ -13,7 +15,7 @@ from sklearn.utils.validation import has_fit_parameter
 from tuplet.exceptions import InputError
 from tuplet.typing import Floats
 
-__all__ = ["accepts", "require_probabilities", "weight_arguments"]
+__all__ = ["accepts", "name_of", "require_probabilities", "seeded", "weight_arguments"]
 
 
 def require_probabilities(estimator: Any) -> None:
@@ -87,6 +89,21 @@ def _fills_missing(step: Any) -> bool:
     if isinstance(step, (ColumnTransformer, FeatureUnion)):
         return True
     return type(step).__module__.startswith("sklearn.impute") and type(step).__name__ != "MissingIndicator"
+
+
+def seeded(estimator: Any, seed: int) -> Any:
+    """Return the estimator with every `random_state` that was left at None, also of its parts, set by a seed.
+
+    What has a seed of its own keeps it.
+    """
+    if not hasattr(estimator, "get_params"):
+        return estimator
+    params = estimator.get_params(deep=True)
+    free = [k for k in sorted(params) if k.rpartition("__")[2] == "random_state" and params[k] is None]
+    if not free:
+        return estimator
+    numbers = np.random.default_rng(seed).integers(2**31 - 1, size=len(free))
+    return clone(estimator).set_params(**dict(zip(free, numbers.tolist(), strict=True)))
 
 
 def name_of(estimator: Any) -> str:

@@ -20,16 +20,32 @@ _COLUMN_WISE = (SimpleImputer, StandardScaler, MaxAbsScaler, RobustScaler)
 
 
 def default_estimator(sparse: bool = False) -> Pipeline:
-    """Standardised logistic regression, the default of every model.
+    """Imputed and standardised logistic regression: what `estimator=None` means in every model.
 
     Missing values become the mean of their column (0 if the column has no value at all), then columns are
     scaled to unit variance; sparse input is not centred. Several classes are one softmax model, not one
     model per class. The penalty is scikit-learn's, C = 1.
 
+    To tune the default, change a copy of it and pass that as `estimator`; the steps have the names that
+    scikit-learn's `make_pipeline` gives.
+
+    Parameters
+    ----------
+    sparse : bool
+        Whether X is a sparse matrix, which must not be centred.
+
+    Returns
+    -------
+    Pipeline
+        Of SimpleImputer, StandardScaler and LogisticRegression.
+
     Examples
     --------
     >>> default_estimator()[-1]
     LogisticRegression(max_iter=2000)
+    >>> stronger = default_estimator().set_params(logisticregression__C=0.1)
+    >>> stronger[-1]
+    LogisticRegression(C=0.1, max_iter=2000)
     """
     return make_pipeline(
         SimpleImputer(keep_empty_features=True),

@@ -2,14 +2,17 @@
 
 A loss sees codes and joint distributions only. `value` is what the metrics report, `decide` what `predict`
 answers, `risk` what the answer is expected to cost; all three live in one object, so they cannot drift apart.
+Weights and costs that belong to names and labels come in through `Hamming.from_labels` and
+`CostMatrix.from_labels`.
 """
 
 from tuplet.losses.abstain import Abstain
 from tuplet.losses.base import Loss
+from tuplet.losses.costs import CostMatrix
 from tuplet.losses.decomposable import DecomposableLoss
 from tuplet.losses.fmeasure import FBeta
 from tuplet.losses.general import CallableLoss, CandidateLoss, Jaccard
-from tuplet.losses.hamming import CostMatrix, Hamming
+from tuplet.losses.hamming import Hamming
 from tuplet.losses.registry import LOSSES, get_loss
 from tuplet.losses.subset import SubsetZeroOne
 

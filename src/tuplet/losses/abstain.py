@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from tuplet.exceptions import InputError
 from tuplet.joint.base import JointDistribution
-from tuplet.losses.base import Loss, align, nan_if_unknown
+from tuplet.losses.base import Loss, align, is_number, nan_if_unknown
 from tuplet.losses.decomposable import DecomposableLoss
 from tuplet.losses.expectation import TIE
 from tuplet.losses.registry import get_loss
@@ -50,8 +50,8 @@ class Abstain(Loss):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "loss", get_loss(self.loss))
-        if not 0 <= self.cost < np.inf:
-            raise InputError(f"Abstain: cost must be a number of at least 0, found {self.cost}.")
+        if not is_number(self.cost) or self.cost < 0:
+            raise InputError(f"Abstain: cost must be a number of at least 0, found {self.cost!r}.")
 
     @cached_property
     def _rule(self) -> Loss:
@@ -69,6 +69,11 @@ class Abstain(Loss):
     def abstains(self) -> Literal["never", "positions", "rows"]:  # type: ignore[override]
         """See `Loss.abstains`."""
         return self._rule.abstains
+
+    @property
+    def binary(self) -> bool:  # type: ignore[override]
+        """See `Loss.binary`."""
+        return get_loss(self.loss).binary
 
     def value(self, y_true: npt.ArrayLike, y_pred: npt.ArrayLike) -> Floats:
         """See `Loss.value`."""

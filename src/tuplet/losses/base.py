@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Literal
+from numbers import Real
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,7 @@ from tuplet.joint.base import JointDistribution
 from tuplet.losses.expectation import expected_value
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["Loss"]
+__all__ = ["Loss", "align", "is_number", "nan_if_unknown"]
 
 
 class Loss(ABC):
@@ -28,6 +29,9 @@ class Loss(ABC):
 
     abstains: Literal["never", "positions", "rows"] = "never"
     """What `decide` may leave `UNKNOWN`."""
+
+    binary: bool = False
+    """Whether the loss is defined for binary variables only: code 0 negative, code 1 positive."""
 
     @property
     @abstractmethod
@@ -59,6 +63,11 @@ def align(y_true: npt.ArrayLike, y_pred: npt.ArrayLike) -> tuple[Codes, Codes, n
     except ValueError:
         raise InputError(f"y_true {true.shape} and y_pred {pred.shape} do not fit together.") from None
     return true, pred, true != UNKNOWN
+
+
+def is_number(value: Any) -> bool:
+    """Whether a setting is a finite real number, whoever made its type."""
+    return isinstance(value, Real) and bool(np.isfinite(float(value)))
 
 
 def nan_if_unknown(values: npt.ArrayLike, known: npt.NDArray[np.bool_]) -> Floats:

@@ -15,9 +15,12 @@ def positives(
     loss: str, true: Codes, pred: Codes, known: npt.NDArray[np.bool_]
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     """Return where truth and answer are positive (..., m), among the positions whose truth is known."""
-    highest = max(true.max(initial=0), pred.max(initial=0))
-    if highest > 1:
+    if max(true.max(initial=0), pred.max(initial=0)) > 1:
+        codes = np.maximum(true, pred).reshape(-1, true.shape[-1]).max(axis=0)
+        j = int(np.argmax(codes > 1))
         raise InputError(
-            f"{loss}: needs binary variables (code 0 negative, 1 positive), found code {highest}."
+            f"{loss}: needs binary variables (code 0 negative, 1 positive), but variable {j} has code"
+            f" {codes[j]}.",
+            variable=j,
         )
     return true == 1, (pred == 1) & known

@@ -45,6 +45,7 @@ class DecomposableLoss(Loss):
 
     def decide(self, joint: JointDistribution) -> Codes:
         """See `Loss.decide`."""
+        self.position_weights(joint.n_variables)  # no decision needs them, but they must fit
         codes = np.column_stack([first_lowest(risks) for risks in self.position_risks(joint)])
         return np.where(codes == np.array(joint.cards), UNKNOWN, codes)
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from tuplet.exceptions import InputError
 from tuplet.joint.base import JointDistribution
-from tuplet.losses.base import Loss, align, nan_if_unknown
+from tuplet.losses.base import Loss, align, is_number, nan_if_unknown
 from tuplet.losses.binary import positives
 from tuplet.losses.expectation import first_lowest, row_blocks
 from tuplet.typing import Codes, Floats
@@ -58,10 +58,11 @@ class FBeta(Loss):
     """
 
     beta: float = 1.0
+    binary = True
 
     def __post_init__(self) -> None:
-        if not 0 < self.beta < np.inf:
-            raise InputError(f"FBeta: beta must be a positive number, found {self.beta}.")
+        if not is_number(self.beta) or self.beta <= 0:
+            raise InputError(f"FBeta: beta must be a positive number, found {self.beta!r}.")
 
     @property
     def name(self) -> str:

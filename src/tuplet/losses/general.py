@@ -9,12 +9,13 @@ from typing import Literal, final
 import numpy as np
 import numpy.typing as npt
 
-from tuplet.exceptions import InputError, IntractableError
+from tuplet.exceptions import InputError, IntractableError, TupletError
 from tuplet.joint.base import JointDistribution, all_outcomes
 from tuplet.losses.base import Loss, align, nan_if_unknown
 from tuplet.losses.binary import positives
 from tuplet.losses.expectation import best_of, own_atoms
-from tuplet.typing import Codes, Floats
+from tuplet.losses.labelled import as_floats
+from tuplet.typing import UNKNOWN, Codes, Floats
 
 __all__ = ["CallableLoss", "CandidateLoss", "Jaccard"]
 
@@ -34,6 +35,7 @@ class CandidateLoss(Loss):
 
     candidates: Candidates
     limit: int
+    _instead = ""
 
     def __post_init__(self) -> None:
         if self.candidates not in ("all", "atoms"):
@@ -52,8 +54,10 @@ class CandidateLoss(Loss):
         if joint.n_outcomes > self.limit:
             raise IntractableError(
                 f"{type(self).__name__}.decide: {joint.n_variables} variables have {joint.n_outcomes:,}"
-                f" outcomes to compare (limit={self.limit:,}). Raise limit, or choose among draws:"
-                f" {type(self).__name__}(..., candidates='atoms').decide(joint.draw(1000))."
+                f" outcomes to compare (limit={self.limit:,}). Raise limit, or choose among draws: with"
+                f" loss = {type(self).__name__}(..., candidates='atoms'), loss.decide(joint.draw(1000)) for a"
+                " distribution, prediction.space.decode(loss.decide(prediction.distribution.draw(1000))) for"
+                f" a prediction.{self._instead}"
             )
         return best_of(self.pairwise, joint.to_atoms(self.limit), all_outcomes(joint.cards))
 
@@ -81,6 +85,8 @@ class Jaccard(CandidateLoss):
     candidates: Candidates = "all"
     limit: int = _LIMIT
     name = "jaccard"
+    binary = True
+    _instead = " Or take the loss 'f1', which is close and exact for any number of variables."
 
     def value(self, y_true: npt.ArrayLike, y_pred: npt.ArrayLike) -> Floats:
         """See `Loss.value`."""
@@ -113,7 +119,8 @@ class CallableLoss(CandidateLoss):
     ----------
     function : callable
         `function(y_true, y_pred)` takes codes (n, m) twice and gives n losses. Rows of which nothing is
-        known do not reach it; in the others it meets `UNKNOWN` (-1) where a true value is missing.
+        known do not reach it; in the others it meets `UNKNOWN` (-1) where a true value is missing, and
+        only there it may answer nan.
     name : str, optional
         The function's own name if left out.
     candidates : {"all", "atoms"}, default "all"
@@ -139,6 +146,8 @@ class CallableLoss(CandidateLoss):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if not callable(self.function):
+            raise InputError(f"CallableLoss: function must be callable, found {self.function!r}.")
         if not self.name:
             object.__setattr__(self, "name", getattr(self.function, "__name__", type(self.function).__name__))
 
@@ -147,11 +156,32 @@ class CallableLoss(CandidateLoss):
         true, pred, known = align(y_true, y_pred)
         some = known.any(axis=-1)
         values = np.full(some.shape, np.nan)
-        result = np.asarray(self.function(true[some], pred[some]), dtype=float)
-        if result.shape != (some.sum(),):
-            raise InputError(
-                f"The loss {self.name!r} must return one number per row, found shape {result.shape} for"
-                f" {some.sum()} rows."
-            )
-        values[some] = result
+        if some.any():
+            values[some] = self._call(true[some], pred[some])
         return values
+
+    def _call(self, true: Codes, pred: Codes) -> Floats:
+        """Return the function's losses (n,) of codes (n, m), if that is what they are."""
+        try:
+            answer = self.function(true, pred)
+        except TupletError:
+            raise
+        except Exception as error:
+            raise InputError(
+                f"The loss {self.name!r} failed on codes of shape {true.shape} with"
+                f" {type(error).__name__}: {error}"
+            ) from error
+        result = as_floats(answer)
+        if result is None or result.shape != (len(true),):
+            found = type(answer).__name__ if result is None else f"shape {result.shape}"
+            raise InputError(
+                f"The loss {self.name!r} must return one number per row, found {found} for {len(true)} rows."
+            )
+        wrong = ~np.isfinite(result) & (true != UNKNOWN).all(axis=1)
+        if wrong.any():
+            first = int(wrong.argmax())
+            raise InputError(
+                f"The loss {self.name!r} must return finite numbers, found {result[first]} for the truth"
+                f" {true[first].tolist()} and the answer {pred[first].tolist()}."
+            )
+        return result

@@ -2,7 +2,13 @@
 
 `f(Y_true, Y_pred)` takes labels in any container; `f(Y_true, prediction)` takes a `JointPrediction`. All work
 for any number of categories and take `sample_weight`. True labels that are missing are left out (or summed
-out, where joint probabilities are concerned); a prediction that is missing is never right.
+out, where joint probabilities are concerned). A prediction that is missing, because the decision abstained,
+is never right; `answered_accuracy` leaves it out, and `coverage` counts how much there is of the others.
+
+A true label that training has not seen (a rare one, absent from a fold) is no error. No decision is ever
+right about it, and in probabilities it is charged the floor of the log-losses (`LOG_FLOOR`), or what
+probability zero costs in the others. Labels of another type altogether, "1" where 1 is predicted, are an
+error, and so are pandas tables that hold the same rows in another order; otherwise rows go by position.
 
 Measures of sets (F1, Jaccard, precision, recall) look at a row as the set of its active pairs (variable,
 category): a binary variable contributes its second category only, a variable with more categories always the
@@ -16,11 +22,13 @@ binary variable. The scorers do.
 
 from tuplet.metrics.calibration import expected_calibration_error, marginal_calibration, mode_calibration
 from tuplet.metrics.decisions import (
+    answered_accuracy,
+    coverage,
     exact_match,
     hamming_loss,
     hamming_score,
     instance_f1,
-    jaccard,
+    jaccard_score,
     macro_f1,
     macro_precision,
     macro_recall,
@@ -35,21 +43,30 @@ from tuplet.metrics.probabilities import (
     n_floored,
     top_k_accuracy,
 )
-from tuplet.metrics.scorers import SCORERS, DecisionScorer, ProbabilityScorer, get_scorer, loss_scorer
+from tuplet.metrics.scorers import (
+    SCORERS,
+    DecisionScorer,
+    ProbabilityScorer,
+    get_scorer,
+    loss_scorer,
+    top_k_scorer,
+)
 
 __all__ = [
     "LOG_FLOOR",
     "SCORERS",
     "DecisionScorer",
     "ProbabilityScorer",
+    "answered_accuracy",
     "brier_score",
+    "coverage",
     "exact_match",
     "expected_calibration_error",
     "get_scorer",
     "hamming_loss",
     "hamming_score",
     "instance_f1",
-    "jaccard",
+    "jaccard_score",
     "joint_log_loss",
     "loss_scorer",
     "macro_f1",
@@ -62,4 +79,5 @@ __all__ = [
     "mode_calibration",
     "n_floored",
     "top_k_accuracy",
+    "top_k_scorer",
 ]

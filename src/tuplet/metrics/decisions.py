@@ -7,18 +7,23 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tuplet.exceptions import InputError
 from tuplet.losses import Hamming, Loss, SubsetZeroOne, get_loss
 from tuplet.metrics.encoding import average, check_weights, encode_both
+from tuplet.metrics.pairing import reject_prediction
 from tuplet.metrics.pairs import active_pairs, count_pairs, macro, ratio
-from tuplet.space import ClassSpace
-from tuplet.typing import Floats
+from tuplet.space import ClassSpace, labels
+from tuplet.space.containers import open_table
+from tuplet.typing import UNKNOWN, Floats
 
 __all__ = [
+    "answered_accuracy",
+    "coverage",
     "exact_match",
     "hamming_loss",
     "hamming_score",
     "instance_f1",
-    "jaccard",
+    "jaccard_score",
     "macro_f1",
     "macro_precision",
     "macro_recall",
@@ -51,14 +56,22 @@ def mean_loss(
 
 
 def _losses(loss: Loss, Y_true: Any, Y_pred: Any, space: ClassSpace | None) -> Floats:
-    true, pred, _ = encode_both(Y_true, Y_pred, space)
-    return loss.value(true, pred)
+    true, pred, shared = encode_both(Y_true, Y_pred, space)
+    try:
+        return loss.value(true, pred)
+    except InputError as error:  # a loss knows positions, labels come with names
+        if error.variable is None:
+            raise
+        name = repr(shared.names[error.variable])
+        raise InputError(str(error).replace(f"variable {error.variable}", name)) from None
 
 
 def exact_match(
     Y_true: Any, Y_pred: Any, *, sample_weight: Weights = None, space: ClassSpace | None = None
 ) -> float:
     """Share of rows that are right as a whole.
+
+    A row in which an answer is missing, because the decision abstained, is not.
 
     Examples
     --------
@@ -78,8 +91,44 @@ def hamming_loss(
 def hamming_score(
     Y_true: Any, Y_pred: Any, *, sample_weight: Weights = None, space: ClassSpace | None = None
 ) -> float:
-    """Share of labels that are right, averaged over the rows: one minus the Hamming loss."""
+    """Share of labels that are right, averaged over the rows: one minus the Hamming loss.
+
+    A label without an answer, where the decision abstained, is not right; `answered_accuracy` leaves it out
+    and `coverage` says how many answers there are.
+    """
     return average(1 - _losses(Hamming(), Y_true, Y_pred, space), sample_weight)
+
+
+def answered_accuracy(
+    Y_true: Any, Y_pred: Any, *, sample_weight: Weights = None, space: ClassSpace | None = None
+) -> float:
+    """Share of right labels among those that have an answer; nan if there is none.
+
+    The measure of decisions that abstain, together with `coverage`.
+
+    Examples
+    --------
+    >>> answered_accuracy([["a", "x"], ["b", "y"]], [["a", None], ["b", "x"]])
+    0.6666666666666666
+    """
+    true, pred, _ = encode_both(Y_true, Y_pred, space)
+    weights = check_weights(sample_weight, len(true))
+    answered = (true != UNKNOWN) & (pred != UNKNOWN)
+    hits = weights @ (answered & (true == pred))
+    return float(ratio(hits.sum(), (weights @ answered).sum(), np.nan))
+
+
+def coverage(Y_pred: Any, *, sample_weight: Weights = None) -> float:
+    """Share of labels that have an answer; the others were left open by a loss such as `Abstain`.
+
+    Examples
+    --------
+    >>> coverage([["a", None], ["b", "x"]])
+    0.75
+    """
+    reject_prediction(Y_pred)
+    missing = [labels.present_and_missing(column)[1] for column in open_table(Y_pred).columns]
+    return average(1 - np.column_stack(missing).mean(axis=1), sample_weight)
 
 
 def instance_f1(
@@ -112,7 +161,7 @@ def instance_f1(
     return average(np.where(pairs.known.any(axis=1), values, np.nan), sample_weight)
 
 
-def jaccard(
+def jaccard_score(
     Y_true: Any,
     Y_pred: Any,
     *,

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tuplet.exceptions import InputError, LabelError
+from tuplet.metrics.pairing import reject_prediction, require_common_labels, require_same_rows
 from tuplet.prediction import JointPrediction
 from tuplet.space import ClassSpace, labels
 from tuplet.space.containers import open_table
@@ -28,10 +29,16 @@ class Truth(NamedTuple):
 
 def encode_both(Y_true: Any, Y_pred: Any, space: ClassSpace | None) -> tuple[Codes, Codes, ClassSpace]:
     """Codes (n, m) of true and predicted labels in one space: the given one, or that of all their labels."""
+    reject_prediction(Y_true)
+    reject_prediction(Y_pred)
+    require_same_rows("Y_true and Y_pred", Y_true, Y_pred)
     shared = space if space is not None else ClassSpace.from_labels(Y_true)
     try:
         true, pred = shared.encode(Y_true), shared.encode(Y_pred)
     except LabelError:
+        require_common_labels(
+            shared.names, ("Y_pred", _columns(shared, Y_pred)), ("Y_true", _columns(shared, Y_true))
+        )
         for Y in (Y_true, Y_pred):
             shared = _extended(shared, Y, in_order=space is None)
         true, pred = shared.encode(Y_true), shared.encode(Y_pred)
@@ -51,9 +58,13 @@ def encode_truth(Y_true: Any, prediction: JointPrediction) -> Truth:
             " pass what predict_joint(X) returns."
         )
     space = prediction.space
+    reject_prediction(Y_true)
+    require_same_rows("Y_true and the prediction", Y_true, prediction)
     try:
         codes = space.encode(Y_true)
     except LabelError:
+        known = list(space.categories)
+        require_common_labels(space.names, ("Y_true", _columns(space, Y_true)), ("the prediction", known))
         codes = _extended(space, Y_true, in_order=False).encode(Y_true)
     if len(codes) != len(prediction):
         raise InputError(f"Y_true has {len(codes)} rows and the prediction {len(prediction)}.")
@@ -64,14 +75,17 @@ def encode_truth(Y_true: Any, prediction: JointPrediction) -> Truth:
 def _extended(space: ClassSpace, Y: Any, in_order: bool) -> ClassSpace:
     """Return the space with the labels of Y that it lacks: behind the others, or all of them in order."""
     categories = []
-    columns = space._match(open_table(Y))
-    for column, name, own in zip(columns, space.names, space.categories, strict=True):
-        values, _ = labels.present_and_missing(column)
+    for values, name, own in zip(_columns(space, Y), space.names, space.categories, strict=True):
         distinct = list(dict.fromkeys([*own.tolist(), *values.tolist()]))
         every = np.empty(len(distinct), dtype=object)
         every[:] = distinct
         categories.append(labels.learn(every, name) if in_order else every)
     return ClassSpace(space.names, tuple(categories), space.form)
+
+
+def _columns(space: ClassSpace, Y: Any) -> list[np.ndarray]:
+    """Return the labels of each variable that are there."""
+    return [labels.present_and_missing(column)[0] for column in space._match(open_table(Y))]
 
 
 def check_weights(sample_weight: npt.ArrayLike | None, n: int) -> Floats:

@@ -1,7 +1,7 @@
 """How good probabilities are: true labels against a `JointPrediction`.
 
-A true label that the prediction has never seen has probability zero. What is missing among the true labels is
-summed out or left out.
+A true label that the prediction has never seen has probability zero; the log-losses charge it with their
+floor. What is missing among the true labels is summed out or left out.
 """
 
 from __future__ import annotations

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import inspect
+import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, final
 
+import numpy as np
 import numpy.typing as npt
 from sklearn.pipeline import Pipeline
 
 from tuplet.exceptions import InputError
-from tuplet.losses import LOSSES, Loss, get_loss
+from tuplet.losses import LOSSES, Jaccard, Loss, get_loss
 from tuplet.metrics import decisions, probabilities
+from tuplet.space import ClassSpace
 
-__all__ = ["SCORERS", "DecisionScorer", "ProbabilityScorer", "get_scorer", "loss_scorer"]
+__all__ = ["SCORERS", "DecisionScorer", "ProbabilityScorer", "get_scorer", "loss_scorer", "top_k_scorer"]
 
 
 @final
@@ -34,6 +38,10 @@ class DecisionScorer:
         What the estimator decides for.
     sign : {1, -1}
         -1 if the measure is a loss.
+    stand_in : bool, default False
+        Whether another loss may decide where `loss` cannot: Hamming where a loss for binary variables
+        meets more categories, F1 where there are too many outcomes for Jaccard. It suits measures that are
+        defined for these too.
 
     Examples
     --------
@@ -44,17 +52,34 @@ class DecisionScorer:
     measure: Callable[..., float]
     loss: Loss | str
     sign: int = 1
+    stand_in: bool = False
 
     def __call__(self, estimator: Any, X: Any, Y: Any, sample_weight: npt.ArrayLike | None = None) -> float:
         """Score a fitted estimator on the labels Y of X."""
         model, X = _unwrap(estimator, X)
-        takes_loss = "loss" in inspect.signature(model.predict).parameters
-        Y_pred = model.predict(X, loss=self.loss) if takes_loss else model.predict(X)
         space = getattr(model, "space_", None)
+        takes_loss = "loss" in inspect.signature(model.predict).parameters
+        loss = _feasible(self.loss, space) if self.stand_in else self.loss
+        Y_pred = model.predict(X, loss=loss) if takes_loss else model.predict(X)
         return self.sign * self.measure(Y, Y_pred, sample_weight=sample_weight, space=space)
 
     def __repr__(self) -> str:
         return f"DecisionScorer({_shown(self.measure, self.sign)}, loss={self.loss!r})"
+
+
+def _feasible(loss: Loss | str, space: ClassSpace | None) -> Loss | str:
+    """Return the loss if it can decide in this space, or what comes closest.
+
+    Where every variable has more than two categories, true and predicted sets have m pairs each, and the
+    decision for Hamming is the one for F1.
+    """
+    wanted = get_loss(loss)
+    if space is None or not wanted.binary:
+        return loss
+    if max(space.cards) > 2:
+        return "hamming"
+    limit = wanted.limit if isinstance(wanted, Jaccard) and wanted.candidates == "all" else math.inf
+    return "f1" if math.prod(space.cards) > limit else loss
 
 
 @final
@@ -97,8 +122,8 @@ Scorer = DecisionScorer | ProbabilityScorer
 SCORERS: dict[str, Scorer] = {
     "exact_match": DecisionScorer(decisions.exact_match, "subset"),
     "hamming_score": DecisionScorer(decisions.hamming_score, "hamming"),
-    "instance_f1": DecisionScorer(decisions.instance_f1, "f1"),
-    "jaccard_score": DecisionScorer(decisions.jaccard, "jaccard"),
+    "instance_f1": DecisionScorer(decisions.instance_f1, "f1", stand_in=True),
+    "jaccard_score": DecisionScorer(decisions.jaccard_score, "jaccard", stand_in=True),
     # No decision for a single row maximises these over a data set; single labels come closest.
     "micro_f1": DecisionScorer(decisions.micro_f1, "hamming"),
     "macro_f1": DecisionScorer(decisions.macro_f1, "hamming"),
@@ -108,22 +133,40 @@ SCORERS: dict[str, Scorer] = {
     "marginal_log_likelihood": ProbabilityScorer(probabilities.marginal_log_loss, -1),
     "neg_brier_score": ProbabilityScorer(probabilities.brier_score, -1),
 }
-"""Scorers by name, ready for `cross_validate(..., scoring=SCORERS)`; one more line is one more name."""
+"""Scorers by name, ready for `cross_validate(..., scoring=SCORERS)`; one more line is one more name.
+
+They work for any number of categories. The scorers of losses that `get_scorer` makes by name, "neg_f2_loss",
+are not among them: they need binary variables, or are a score minus 1.
+"""
 
 
 def get_scorer(name: str) -> Scorer:
-    """Return the scorer of this name; the name of a loss gives `loss_scorer` of it.
+    """Return the scorer of this name.
+
+    Parameters
+    ----------
+    name : str
+        One of `SCORERS`; "neg_<loss>_loss" for minus the mean of a loss that goes by a name, decided for
+        that loss; or "top_<k>_accuracy".
 
     Examples
     --------
     >>> get_scorer("exact_match")
     DecisionScorer(exact_match, loss='subset')
+    >>> get_scorer("neg_f2_loss")
+    DecisionScorer(-mean_loss, loss='f2')
+    >>> get_scorer("top_3_accuracy")
+    ProbabilityScorer(top_k_accuracy(k=3))
     """
     if name in SCORERS:
         return SCORERS[name]
-    if name in LOSSES:
-        return loss_scorer(name)
-    known = ", ".join(repr(known) for known in (*SCORERS, *LOSSES))
+    losses = {f"neg_{loss}_loss": loss for loss in LOSSES}
+    if name in losses:
+        return loss_scorer(losses[name])
+    top = re.fullmatch(r"top_(\d+)_accuracy", str(name))
+    if top:
+        return top_k_scorer(int(top[1]))
+    known = ", ".join(repr(known) for known in (*SCORERS, "top_3_accuracy", *losses))
     raise InputError(f"A scorer must be one of {known}; found {name!r}.")
 
 
@@ -137,6 +180,19 @@ def loss_scorer(loss: Loss | str) -> DecisionScorer:
     -1
     """
     return DecisionScorer(partial(decisions.mean_loss, loss=get_loss(loss)), loss, -1)
+
+
+def top_k_scorer(k: int) -> ProbabilityScorer:
+    """Scorer of `top_k_accuracy`: whether the labels are among the k most probable combinations.
+
+    Examples
+    --------
+    >>> top_k_scorer(5)
+    ProbabilityScorer(top_k_accuracy(k=5))
+    """
+    if not isinstance(k, int | np.integer) or k < 1:
+        raise InputError(f"top_k_scorer: k must be a whole number of at least 1, found {k!r}.")
+    return ProbabilityScorer(partial(probabilities.top_k_accuracy, k=k))
 
 
 def _unwrap(estimator: Any, X: Any) -> tuple[Any, Any]:
@@ -153,7 +209,8 @@ def _unwrap(estimator: Any, X: Any) -> tuple[Any, Any]:
 
 
 def _shown(measure: Callable[..., float], sign: int) -> str:
-    name = (
-        measure.func.__name__ if isinstance(measure, partial) else getattr(measure, "__name__", repr(measure))
-    )
-    return f"{'-' if sign < 0 else ''}{name}"
+    minus = "-" if sign < 0 else ""
+    if not isinstance(measure, partial):
+        return minus + getattr(measure, "__name__", repr(measure))
+    settings = ", ".join(f"{key}={value}" for key, value in measure.keywords.items() if key != "loss")
+    return minus + measure.func.__name__ + (f"({settings})" if settings else "")

@@ -20,6 +20,7 @@ from tuplet.models.validation import row_index, validate_features, validate_weig
 from tuplet.prediction import JointPrediction
 from tuplet.space import ClassSpace
 from tuplet.space.containers import open_table
+from tuplet.space.rows import require_same_order
 from tuplet.typing import Codes, Floats
 
 __all__ = ["JointClassifier"]
@@ -63,6 +64,11 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
         """Return the classifiers that get to see X, None for the default; `names` are the class variables."""
         return [getattr(self, "estimator", None)]
 
+    @property
+    def _note(self) -> str:
+        """A remark on how to read the probabilities, shown with every prediction; mostly there is none."""
+        return ""
+
     # -- fitting ------------------------------------------------------------------------------------------
 
     @final
@@ -74,7 +80,9 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
         X : array, sparse matrix or frame, shape (n, d)
             Frames of pandas or polars. Columns that are no numbers need an `estimator` that can treat them.
         y : array, frame, sparse 0/1 matrix or lists, shape (n, m) or (n,)
-            Labels of any type; missing ones are allowed (None, NaN, null).
+            Labels of any type; missing ones are allowed (None, NaN, null). A column of booleans, or of zeros
+            and ones, has both labels even if only one of them occurs. Rows belong together by position; a
+            pandas index that holds the rows of X in another order is an error.
         sample_weight : array, shape (n,), optional
             How many rows each row counts for; a row of weight zero is left out.
 
@@ -84,6 +92,8 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
         """
         if y is None:
             raise InputError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
+        require_same_order("fit: X and y", row_index(X), row_index(y))
+        require_same_order("fit: X and sample_weight", row_index(X), row_index(sample_weight))
         estimators = self._estimators(open_table(y).names())
         for estimator in estimators:
             if estimator is not None:
@@ -108,7 +118,7 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
             self,
             X,
             reset=reset,
-            allow_nan=all(e is None or accepts(e, "allow_nan") for e in estimators),
+            picky=next((e for e in estimators if e is not None and not accepts(e, "allow_nan")), None),
             sparse=all(e is None or accepts(e, "sparse") for e in estimators),
             mixed=all(e is not None for e in estimators),
         )
@@ -128,7 +138,7 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
         features = self._validate(X, self._estimators(self.space_.names))
         with one_blas_thread():
             joint = self._predict_joint(features)
-        return JointPrediction(joint, self.space_, row_index(X))
+        return JointPrediction(joint, self.space_, row_index(X), self._note)
 
     def predict(self, X: Any, *, loss: str | Loss = "hamming") -> Any:
         """Labels with the least expected loss, in the container and of the types of the training labels.
@@ -139,12 +149,21 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
         loss : str or Loss
             "hamming" gives each variable its most probable label, "subset" the most probable combination,
             "f1" and others their own best answer.
+
+        Warns
+        -----
+        ApproximationWarning
+            If the decision rests on estimates, as the marginals of long chains are.
         """
-        return self.predict_joint(X).decide(loss)
+        prediction = self.predict_joint(X)
+        return self.space_.decode(prediction._decide(loss, "predict"), prediction.index)
 
     def predict_proba(self, X: Any) -> Any:
-        """Probabilities of the labels of each variable: a list of arrays (n, k_j), or one if y was 1-D."""
-        marginals = self.predict_joint(X).distribution.marginals()
+        """Probabilities of the labels of each variable: a list of arrays (n, k_j), or one if y was 1-D.
+
+        Warns with an `ApproximationWarning` if they are estimates.
+        """
+        marginals = self.predict_joint(X)._marginals("predict_proba")
         return marginals[0] if self.space_.single else marginals
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:

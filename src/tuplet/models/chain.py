@@ -11,13 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tuplet.exceptions import InputError
-from tuplet.joint import Atoms, JointDistribution
-from tuplet.joint.autoregressive import Autoregressive
-from tuplet.joint.mixture import Mixture
+from tuplet.joint import Atoms, Autoregressive, Enumerate, JointDistribution, Mixture, MonteCarlo
 from tuplet.local.base import Bound, GridBound
 from tuplet.local.inputs import Features, n_rows
 from tuplet.models.base import JointClassifier
 from tuplet.models.links import Link, estimators_by_variable, fit_links
+from tuplet.space.containers import listing
 from tuplet.typing import UNKNOWN, Codes, Floats, Seed
 
 __all__ = ["ChainClassifier"]
@@ -35,21 +34,29 @@ class ChainClassifier(JointClassifier):
     Parameters
     ----------
     estimator : classifier, or mapping of names to classifiers, optional
-        Any scikit-learn classifier with `predict_proba`; standardised logistic regression if None. The
-        variables before enter as one-hot columns. In a mapping, variables that are not named get the default.
+        Any scikit-learn classifier with `predict_proba`; `default_estimator()`, imputed and standardised
+        logistic regression, if None. The variables before enter as one-hot columns. In a mapping, variables
+        that are not named get the default.
     order : None, "random", or sequence of names or positions
         Order of the variables in the chain. None is the order of the columns of y for one chain, and random
-        for several, which never share an order.
+        for several, which never share an order. Integers are positions from 0, even if the columns of y
+        have integers as names.
     n_chains : int
-        Number of chains; at most as many as there are orders.
+        Number of chains; it is reduced to the number of orders, m!, where that is smaller.
     inference : {"exact", "greedy"}
         "exact" answers queries about the joint distribution. "greedy" fixes one label after the other along
         the chain. All probability is then on that one combination, or on those that the chains vote for:
         decisions are what the papers describe, but a likelihood means nothing.
-    engine : "auto" or an engine of `Autoregressive`
-        How an exact chain finds marginals.
+    engine : "auto", `tuplet.joint.Enumerate(limit)` or `tuplet.joint.MonteCarlo(size, seed)`
+        How an exact chain finds marginals and other sums over combinations. `Enumerate` follows every
+        combination, up to `limit` of them, and is exact; `MonteCarlo` estimates with `size` points per row,
+        within 2 / sqrt(size) (four standard errors), and says so with a warning. "auto" enumerates up to
+        4,096 combinations, or 65,536 if the local models are linear as the default is, and estimates with
+        1,000 points beyond. The most probable combinations and the probabilities of complete rows are
+        exact with every engine.
     random_state : int, Generator or None
-        For random orders.
+        For random orders, and for estimators whose own `random_state` is None: each local fit gets a seed
+        of its own, the same for any `n_jobs`. None leaves them as they are.
     n_jobs : int, optional
         Fits that run side by side, by joblib.
 
@@ -107,16 +114,23 @@ class ChainClassifier(JointClassifier):
             raise InputError(
                 f"ChainClassifier: inference must be 'exact' or 'greedy', found {self.inference!r}."
             )
-        self.orders_ = self._choose_orders()
+        if not isinstance(self.engine, (Enumerate, MonteCarlo)) and self.engine != "auto":
+            raise InputError(
+                "ChainClassifier: engine must be 'auto', tuplet.joint.Enumerate(limit) or"
+                f" tuplet.joint.MonteCarlo(size, seed), found {self.engine!r}."
+            )
+        rng = np.random.default_rng(self.random_state)
+        self.orders_ = self._choose_orders(rng)
         chains = [_links(order.tolist()) for order in self.orders_]
         distinct = list(dict.fromkeys(link for chain in chains for link in chain))
         self.links_ = np.array([[distinct.index(link) for link in chain] for chain in chains])
         self.parents_ = [link.parents for link in distinct]
-        self.models_ = fit_links(self, distinct, X, codes, sample_weight)
+        seeds = None if self.random_state is None else rng.integers(2**31 - 1, size=len(distinct)).tolist()
+        self.models_ = fit_links(self, distinct, X, codes, sample_weight, seeds)
 
     # -- orders -------------------------------------------------------------------------------------------
 
-    def _choose_orders(self) -> Codes:
+    def _choose_orders(self, rng: np.random.Generator) -> Codes:
         m = self.space_.n_variables
         if not isinstance(self.n_chains, (int, np.integer)) or self.n_chains < 1:
             raise InputError(
@@ -125,7 +139,7 @@ class ChainClassifier(JointClassifier):
         if self.order is None and self.n_chains == 1:
             return np.arange(m)[None]
         if self.order is None or (isinstance(self.order, str) and self.order == "random"):
-            return _random_orders(m, self.n_chains, np.random.default_rng(self.random_state))
+            return _random_orders(m, self.n_chains, rng)
         if self.n_chains > 1:
             raise InputError(
                 f"ChainClassifier: a given order makes one chain, but n_chains={self.n_chains}; use"
@@ -140,12 +154,16 @@ class ChainClassifier(JointClassifier):
         numbers = all(isinstance(v, (int, np.integer)) for v in order)
         if not numbers or sorted(order) != list(range(len(names))):
             raise InputError(
-                f"ChainClassifier: order must name each of {', '.join(map(repr, names))} once, or their"
-                f" positions from 0; found {given!r}."
+                f"ChainClassifier: order must name each of {listing(names)} once, or their positions from 0;"
+                f" found {given!r}."
             )
         return np.array(order, dtype=np.intp)
 
     # -- prediction ---------------------------------------------------------------------------------------
+
+    @property
+    def _note(self) -> str:
+        return "votes of greedy chains, not probabilities" if self.inference == "greedy" else ""
 
     def _predict_joint(self, X: Features) -> JointDistribution:
         bound = [model.bind(X, parents) for model, parents in zip(self.models_, self.parents_, strict=True)]

@@ -65,7 +65,8 @@ class DecisionClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> Any:
         """Labels with the least expected loss."""
-        return self.predict_joint(X).decide(self.loss)
+        prediction = self.predict_joint(X)
+        return prediction.space.decode(prediction._decide(self.loss, "predict"), prediction.index)
 
     def predict_proba(self, X: Any) -> Any:
         """See `JointClassifier.predict_proba`."""

@@ -22,8 +22,8 @@ class IndependentClassifier(JointClassifier):
     Parameters
     ----------
     estimator : classifier, or mapping of names to classifiers, optional
-        Any scikit-learn classifier with `predict_proba`; standardised logistic regression if None. In a
-        mapping, variables that are not named get the default.
+        Any scikit-learn classifier with `predict_proba`; `default_estimator()`, imputed and standardised
+        logistic regression, if None. In a mapping, variables that are not named get the default.
     n_jobs : int, optional
         Fits that run side by side, by joblib.
 

@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from tuplet.exceptions import InputError
+from tuplet.local.estimators import seeded
 from tuplet.local.inputs import Features
 from tuplet.local.parallel import run_many
 from tuplet.local.stacked import StackedModel
 from tuplet.space import ClassSpace
+from tuplet.space.containers import listing
 from tuplet.typing import Codes, Floats
 
 __all__ = ["Link", "estimators_by_variable", "fit_links"]
@@ -28,6 +30,7 @@ def estimators_by_variable(estimator: Any, names: tuple[str, ...] | None) -> lis
     Parameters
     ----------
     estimator : classifier, mapping of names to classifiers, or None
+        A name may also be the key of a column (0, 1, ...).
     names : tuple of str, or None
         The class variables; where they are not known yet the classifiers alone are returned.
     """
@@ -35,13 +38,14 @@ def estimators_by_variable(estimator: Any, names: tuple[str, ...] | None) -> lis
         return [estimator] * (1 if names is None else len(names))
     if names is None:
         return list(estimator.values())
-    strange = [name for name in estimator if name not in names]
+    by_name = {str(name): each for name, each in estimator.items()}
+    strange = [name for name in by_name if name not in names]
     if strange:
         raise InputError(
             f"The mapping of estimators names {strange[0]!r}, which is no class variable; these are"
-            f" {', '.join(map(repr, names))}."
+            f" {listing(names)}."
         )
-    return [estimator.get(name) for name in names]
+    return [by_name.get(name) for name in names]
 
 
 class _Model(Protocol):
@@ -52,12 +56,25 @@ class _Model(Protocol):
 
 
 def fit_links(
-    model: _Model, links: Sequence[Link], X: Features, codes: Codes, sample_weight: Floats | None
+    model: _Model,
+    links: Sequence[Link],
+    X: Features,
+    codes: Codes,
+    sample_weight: Floats | None,
+    seeds: Sequence[int] | None = None,
 ) -> list[StackedModel]:
-    """Return a fitted local model for each link, fitted side by side by `model.n_jobs` workers."""
+    """Return a fitted local model for each link, fitted side by side by `model.n_jobs` workers.
+
+    With `seeds`, one for each link, estimators whose `random_state` was left open get theirs from it.
+    """
     space = model.space_
-    estimators = model._estimators(space.names)
-    tasks = [(estimators[link.child], link, space, X, codes, sample_weight) for link in links]
+    estimators = [model._estimators(space.names)[link.child] for link in links]
+    if seeds is not None:
+        estimators = [seeded(estimator, seed) for estimator, seed in zip(estimators, seeds, strict=True)]
+    tasks = [
+        (estimator, link, space, X, codes, sample_weight)
+        for estimator, link in zip(estimators, links, strict=True)
+    ]
     return run_many(_fit_link, tasks, model.n_jobs)
 
 

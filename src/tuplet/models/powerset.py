@@ -6,15 +6,19 @@ from typing import Any, final
 
 import numpy as np
 
-from tuplet.exceptions import InputError
+from tuplet.exceptions import InputError, TupletWarning
 from tuplet.joint import Atoms, JointDistribution
 from tuplet.local.inputs import Features
 from tuplet.local.stacked import StackedModel
 from tuplet.models.base import JointClassifier
 from tuplet.models.unseen import collect, log_marginals, spread, unseen_mass
-from tuplet.typing import Codes, Floats
+from tuplet.prediction.estimates import warn_outside
+from tuplet.typing import UNKNOWN, Codes, Floats
 
 __all__ = ["PowersetClassifier"]
+
+_LEFT_OUT = 0.2
+"""Share of rows that may lack a label before a fit says so."""
 
 
 @final
@@ -24,7 +28,8 @@ class PowersetClassifier(JointClassifier):
     Parameters
     ----------
     estimator : classifier, optional
-        Any scikit-learn classifier with `predict_proba`; standardised logistic regression if None.
+        Any scikit-learn classifier with `predict_proba`; `default_estimator()`, imputed and standardised
+        logistic regression, if None.
     smoothing : "good-turing" or float
         Probability that is taken from the classifier and spread over all combinations, unseen ones too, by
         the training frequencies of the single labels. "good-turing" estimates the probability of an unseen
@@ -42,7 +47,7 @@ class PowersetClassifier(JointClassifier):
     Notes
     -----
     p(y | x) = (1 - e) p_combinations(y | x) + e prod_j p_train(y_j). Rows with a missing label teach only
-    p_train.
+    p_train; `fit` warns if these are more than a fifth of all rows.
 
     Examples
     --------
@@ -60,6 +65,7 @@ class PowersetClassifier(JointClassifier):
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
         seen = collect(codes, sample_weight)
+        _warn_left_out(int((seen.member != UNKNOWN).sum()), len(codes))
         self.combinations_ = seen.codes
         self.unseen_mass_ = self._mass(unseen_mass(seen, self.space_.cards))
         self.log_marginals_ = log_marginals(codes, self.space_.cards, sample_weight)
@@ -86,3 +92,12 @@ class PowersetClassifier(JointClassifier):
         log_weights = self.model_.log_proba(X, np.zeros((X.shape[0], 0), dtype=np.intp))
         atoms = Atoms(self.space_.cards, self.combinations_[None], log_weights)
         return spread(atoms, self.unseen_mass_, self.log_marginals_)
+
+
+def _warn_left_out(n_used: int, n: int) -> None:
+    if n - n_used > _LEFT_OUT * n:
+        warn_outside(
+            f"PowersetClassifier: the classifier learned from {n_used} of {n} rows, because the others lack a"
+            " label; IndependentClassifier and ChainClassifier use these rows too.",
+            TupletWarning,
+        )

@@ -11,10 +11,11 @@ from sklearn.utils.validation import check_is_fitted
 from tuplet.exceptions import InputError
 from tuplet.joint import Atoms, JointDistribution
 from tuplet.local.inputs import Features, n_rows
-from tuplet.losses import Loss, get_loss
+from tuplet.losses import Loss
 from tuplet.models.base import JointClassifier
 from tuplet.models.unseen import collect, independent, log_marginals, spread, unseen_mass
 from tuplet.models.validation import row_index
+from tuplet.prediction import JointPrediction
 from tuplet.typing import Codes, Floats
 
 __all__ = ["PriorClassifier"]
@@ -75,7 +76,7 @@ class PriorClassifier(JointClassifier):
         """See `JointClassifier.predict`; one row is decided for all."""
         check_is_fitted(self)
         n = n_rows(self._validate(X, []))
-        codes = get_loss(loss).decide(self._joint(1))
+        codes = JointPrediction(self._joint(1), self.space_)._decide(loss, "predict")
         return self.space_.decode(np.repeat(codes, n, axis=0), row_index(X))
 
     def __sklearn_tags__(self) -> Tags:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import narwhals as nw
@@ -12,7 +13,9 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import validate_data
 
 from tuplet.exceptions import InputError
+from tuplet.local.estimators import name_of
 from tuplet.local.inputs import Features
+from tuplet.space.labels import show
 from tuplet.typing import Floats
 
 __all__ = ["as_pandas", "row_index", "validate_features", "validate_weights"]
@@ -21,9 +24,11 @@ _NUMBERS = {"integer", "floating", "mixed-integer-float", "boolean", "decimal", 
 """What pandas calls columns of objects that are all numbers."""
 
 
-def validate_features(
-    model: Any, X: Any, *, reset: bool, allow_nan: bool, sparse: bool, mixed: bool
-) -> Features:
+class _NotNumbersError(InputError, TypeError):
+    """Features that are no numbers at all; a TypeError too, as scikit-learn has it."""
+
+
+def validate_features(model: Any, X: Any, *, reset: bool, picky: Any, sparse: bool, mixed: bool) -> Features:
     """Return X as a float array, a CSR matrix, or a pandas frame where its columns are not all numbers.
 
     Parameters
@@ -32,25 +37,38 @@ def validate_features(
         Learns `n_features_in_`, `feature_names_in_` and `mixed_features_` if `reset`, is asked for them
         otherwise.
     X : array, sparse matrix, or frame of pandas, polars or anything that narwhals reads
-    allow_nan, sparse, mixed : bool
-        Whether the model takes missing values, sparse input, and frames with columns that are no numbers.
+    picky : estimator or None
+        The one that does not take missing values; None if all of them do.
+    sparse, mixed : bool
+        Whether the model takes sparse input, and frames with columns that are no numbers.
     """
+    _check_container(X)
     frame = as_pandas(X)
     try:
         if isinstance(frame, pd.DataFrame):
-            return _frame(model, frame, reset, allow_nan, mixed)
+            return _frame(model, frame, reset, picky, mixed)
         if not reset and model.mixed_features_:
             raise InputError(
                 f"X must be a frame with the {model.n_features_in_} columns of fit, found {type(X).__name__}."
             )
-        return _as_numbers(model, frame, reset, allow_nan, sparse)
+        return _as_numbers(model, frame, reset, picky, sparse)
     except InputError:
         raise
     except ValueError as error:  # scikit-learn's messages are clear; only their type is not ours
         raise InputError(str(error)) from None
 
 
-def _frame(model: Any, frame: pd.DataFrame, reset: bool, allow_nan: bool, mixed: bool) -> Features:
+def _check_container(X: Any) -> None:
+    if X is None:
+        raise InputError("X is None; pass an array, a sparse matrix or a frame with one row for each of y.")
+    first = X[0] if isinstance(X, (list, tuple)) and len(X) else X
+    if isinstance(first, Mapping) and not issparse(X):  # one kind of sparse matrix is a dict, too
+        raise InputError("X holds dicts; pass pandas.DataFrame(X).")
+
+
+def _frame(model: Any, frame: pd.DataFrame, reset: bool, picky: Any, mixed: bool) -> Features:
+    if not frame.shape[1]:
+        raise InputError(f"X has no columns (shape {frame.shape}); at least one feature is needed.")
     _check_names(frame)
     validate_data(model, frame, skip_check_array=True, reset=reset)  # against the names of fit
     text = [str(name) for name, column in frame.items() if not _is_number(column)]
@@ -58,7 +76,7 @@ def _frame(model: Any, frame: pd.DataFrame, reset: bool, allow_nan: bool, mixed:
     if text and not (mixed if reset else keep):
         raise InputError(_what_to_do(model, text, reset))
     if not keep:
-        return _as_numbers(model, frame, reset, allow_nan, sparse=False)
+        return _as_numbers(model, frame, reset, picky, sparse=False)
     _check_values(frame)
     if reset:
         model.mixed_features_ = True
@@ -81,8 +99,8 @@ def _check_values(frame: pd.DataFrame) -> None:
         raise InputError(f"X contains infinity, in the column {_list(infinite)}; replace it by a number.")
 
 
-def _as_numbers(model: Any, X: Any, reset: bool, allow_nan: bool, sparse: bool) -> Features:
-    finite = "allow-nan" if allow_nan else True
+def _as_numbers(model: Any, X: Any, reset: bool, picky: Any, sparse: bool) -> Features:
+    finite = "allow-nan" if picky is None else True
     accepted = "csr" if sparse else False
     if issparse(X) and not sparse:
         raise InputError("X is a sparse matrix, which the estimator does not take; pass X.toarray().")
@@ -90,16 +108,32 @@ def _as_numbers(model: Any, X: Any, reset: bool, allow_nan: bool, sparse: bool) 
         array = validate_data(
             model, X, reset=reset, accept_sparse=accepted, ensure_all_finite=finite, dtype=np.float64
         )
-    except ValueError as error:
-        if "could not convert" not in str(error):
+    except (TypeError, ValueError) as error:
+        if "contains NaN" in str(error) and picky is not None:
+            raise InputError(_missing(X, name_of(picky))) from None
+        if isinstance(error, ValueError) and "could not convert" not in str(error):
             raise
-        raise InputError(
+        kind = InputError if isinstance(error, ValueError) else _NotNumbersError
+        raise kind(
             f"X must hold numbers ({error}); encode the others, or pass a frame and an estimator that treats"
             " its columns."
         ) from None
     if reset:
         model.mixed_features_ = False
     return array
+
+
+def _missing(X: Any, estimator: str) -> str:
+    """Return whom a missing value in X disturbs, where it is and what to do."""
+    where = ""
+    if not issparse(X):
+        frame = X if isinstance(X, pd.DataFrame) else pd.DataFrame(np.asarray(X))
+        first = int(frame.isna().any(axis=0).to_numpy().argmax())
+        where = f" in column {show(frame.columns[first])}"
+    return (
+        f"{estimator} does not take missing values (NaN{where} of X); put a SimpleImputer before it:"
+        f" make_pipeline(SimpleImputer(), {estimator}(...))."
+    )
 
 
 def _what_to_do(model: Any, text: list[str], reset: bool) -> str:
@@ -134,8 +168,8 @@ def _pandas_column(column: nw.Series[Any]) -> Any:
 
 
 def row_index(X: Any) -> pd.Index | None:
-    """Return the names of the rows of X, which only pandas has."""
-    return X.index if isinstance(X, pd.DataFrame) else None
+    """Return the names of the rows of X (or of labels or weights), which only pandas has."""
+    return X.index if isinstance(X, (pd.DataFrame, pd.Series)) else None
 
 
 def validate_weights(sample_weight: Any, n: int) -> Floats | None:

@@ -11,13 +11,17 @@ import pandas as pd
 
 from tuplet.exceptions import InputError
 from tuplet.space import ClassSpace
+from tuplet.space.containers import listing
 from tuplet.space.labels import show
+from tuplet.space.rows import require_same_order
 from tuplet.typing import UNKNOWN, Codes
 
 __all__ = ["encode_known", "known_text"]
 
 
-def encode_known(space: ClassSpace, known: Any, n_rows: int, query: str) -> Codes:
+def encode_known(
+    space: ClassSpace, known: Any, n_rows: int, query: str, index: pd.Index | None = None
+) -> Codes:
     """Return known labels as codes (n, m), `UNKNOWN` for every label that is not known.
 
     Parameters
@@ -31,14 +35,18 @@ def encode_known(space: ClassSpace, known: Any, n_rows: int, query: str) -> Code
         Number of rows n.
     query : str
         Who asks, for messages.
+    index : pandas Index, optional
+        Names of the rows. Labels go by position; those with the same names in another order are an error.
     """
-    columns = _named_columns(space, known)
+    columns = _named_columns(space, known, query)
+    _check_order(known, "Y", query, index)
     if columns is None:
         codes = space.encode(known)
         _check_length(len(codes), "Y", n_rows, query)
         return codes
     codes = np.full((n_rows, space.n_variables), UNKNOWN, dtype=np.intp)
     for name, values in columns.items():
+        _check_order(values, repr(name), query, index)
         column = space.codes_of(name, values)
         if column.ndim:
             _check_length(len(column), repr(name), n_rows, query)
@@ -46,7 +54,12 @@ def encode_known(space: ClassSpace, known: Any, n_rows: int, query: str) -> Code
     return codes
 
 
-def _named_columns(space: ClassSpace, known: Any) -> Mapping[str, Any] | None:
+def _check_order(labels: Any, what: str, query: str, index: pd.Index | None) -> None:
+    if isinstance(labels, (pd.DataFrame, pd.Series)):
+        require_same_order(f"{query}: the prediction and {what}", index, labels.index)
+
+
+def _named_columns(space: ClassSpace, known: Any, query: str) -> Mapping[Any, Any] | None:
     """Return labels of some variables by name; None if labels of all variables were given."""
     if isinstance(known, Mapping):
         return known
@@ -54,6 +67,11 @@ def _named_columns(space: ClassSpace, known: Any) -> Mapping[str, Any] | None:
         return None
     names = [str(name) for name in known.columns]
     overlap = set(space.names) & set(names)
+    if not overlap and space.named:
+        raise InputError(
+            f"{query}: none of the columns {listing(names)} is a class variable; these are"
+            f" {listing(space.names)}."
+        )
     if not overlap or len(overlap) == space.n_variables:
         return None
     return {str(name): known[name] for name in known.columns}

@@ -17,7 +17,7 @@ def marginal_frame(space: ClassSpace, j: int, table: Floats, index: pd.Index | N
     """Return probabilities (n, k) of variable j with its labels as columns."""
     categories = space.categories[j]
     if not space.is_polars:
-        return pd.DataFrame(table, index=index, columns=pd.Index(categories, name=space.names[j]))
+        return pd.DataFrame(table, index=index, columns=pd.Index(categories, name=space.keys[j]))
     import polars as pl
 
     titles = [str(label) for label in categories]
@@ -34,11 +34,11 @@ def tidy_frame(
     index: pd.Index | None = None,
 ) -> Any:
     """Return labels of codes (n, m) between other columns, whose names give way to those of the variables."""
-    labels = space.decode_frame(codes, index)
+    labels, keys = space.decode_frame(codes, index), space.keys
     columns = {
-        **{_free(name, space.names): values for name, values in before.items()},
-        **{name: labels[name] for name in space.names},
-        **{_free(name, space.names): values for name, values in after.items()},
+        **{_free(name, keys): values for name, values in before.items()},
+        **{key: labels[key] for key in keys},
+        **{_free(name, keys): values for name, values in after.items()},
     }
     if not space.is_polars:
         return pd.DataFrame(columns, index=labels.index)
@@ -51,7 +51,7 @@ def _plain(values: Any) -> Any:
     return values.to_list() if isinstance(values, pd.Index) else values
 
 
-def _free(name: str, taken: tuple[str, ...]) -> str:
+def _free(name: str, taken: tuple[Any, ...]) -> str:
     while name in taken:
         name += "_"
     return name

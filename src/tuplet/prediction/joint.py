@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast, final
 
@@ -12,12 +12,17 @@ import numpy.typing as npt
 import pandas as pd
 
 from tuplet.exceptions import ImpossibleEvidenceError, InputError, TupletError
+from tuplet.joint import Autoregressive
 from tuplet.joint.base import JointDistribution, warn_unproven
-from tuplet.losses import get_loss
+from tuplet.losses import SubsetZeroOne
 from tuplet.prediction import rendering
+from tuplet.prediction.arguments import check_count, check_loss, row_positions
+from tuplet.prediction.estimates import warn_estimated
 from tuplet.prediction.evidence import encode_known, known_text
 from tuplet.prediction.frames import marginal_frame, tidy_frame
 from tuplet.space import ClassSpace
+from tuplet.space.containers import listing
+from tuplet.space.words import clip
 from tuplet.typing import UNKNOWN, Codes, Floats, Seed
 
 if TYPE_CHECKING:
@@ -56,6 +61,9 @@ class JointPrediction:
     arrays. Tables that Tuplet makes up itself (`marginals`, `top_k`, `sample`, `to_frame`) are polars
     frames if the labels came in one, and pandas frames otherwise.
 
+    A class variable goes by its name, or by the key that its column had (0, 1, ...). Rows go by position:
+    labels of the same rows in another order, by their pandas index, are an error.
+
     Parameters
     ----------
     distribution : JointDistribution
@@ -64,6 +72,8 @@ class JointPrediction:
         Names and labels of its variables.
     index : pandas Index, optional
         Names of the rows, put on every pandas result.
+    note : str
+        A remark on how to read the probabilities, shown with the prediction.
 
     Examples
     --------
@@ -86,6 +96,7 @@ class JointPrediction:
     distribution: JointDistribution
     space: ClassSpace
     index: pd.Index | None = None
+    note: str = ""
 
     def __post_init__(self) -> None:
         if self.distribution.cards != self.space.cards:
@@ -107,15 +118,24 @@ class JointPrediction:
 
     def __getitem__(self, rows: int | slice | npt.ArrayLike) -> JointPrediction:
         """Return some rows by position or mask, always as a prediction again."""
-        chosen = rows if isinstance(rows, int | np.integer | slice) else np.asarray(rows)
-        if isinstance(chosen, np.ndarray) and not chosen.size:
-            chosen = chosen.astype(np.intp)  # numpy calls an empty list floats
-        positions = np.atleast_1d(np.arange(len(self))[chosen])
+        return self._rows(row_positions(rows, len(self)))
+
+    def _rows(self, positions: npt.NDArray[np.intp]) -> JointPrediction:
         index = None if self.index is None else self.index[positions]
-        return JointPrediction(self.distribution[positions], self.space, index)
+        return replace(self, distribution=self.distribution[positions], index=index)
 
     def __iter__(self) -> Iterator[JointPrediction]:
         return (self[i] for i in range(len(self)))
+
+    @property
+    def tolerance(self) -> float:
+        """Stated absolute error of probabilities that are sums over combinations, such as `marginals`.
+
+        0 means exact, infinity that there is no guarantee. With many labels the marginals of a chain are
+        estimates; its `mode`, `top_k`, `sample` and the `log_prob` of complete rows stay exact. A query that
+        is answered by estimates gives an `ApproximationWarning`.
+        """
+        return self.distribution.tolerance
 
     # -- the most probable --------------------------------------------------------------------------------
 
@@ -140,11 +160,14 @@ class JointPrediction:
         Returns
         -------
         frame with the columns `row`, `rank` (from 1), one for each class variable, `probability`
-            Combinations of probability zero are left out, so a row may have fewer than k lines. A column
-            whose name a class variable has already gets an underscore: `rank_`.
+            `row` is the index label of a row, or its position if X had no index. Combinations of probability
+            zero are left out, so a row may have fewer than k lines. A column whose name a class variable has
+            already gets an underscore: `rank_`.
         """
-        ranking = self.distribution.top_k(k)
+        ranking = self.distribution.top_k(check_count("top_k", "k", k, 1))
         warn_unproven("top_k", ranking.proven)
+        if ranking.proven.all() and not self.distribution.scores_exactly:
+            warn_estimated("top_k", self.distribution, measure=False)
         row, rank = np.nonzero(np.isfinite(ranking.log_prob))
         before = {"row": self._row_names(row), "rank": rank + 1}
         return tidy_frame(
@@ -154,13 +177,18 @@ class JointPrediction:
     # -- probabilities ------------------------------------------------------------------------------------
 
     @_named
-    def marginals(self) -> dict[str, Any]:
+    def marginals(self) -> dict[Any, Any]:
         """Probabilities of the labels of each variable: a frame (n, k_j) by name, a column for each label."""
-        tables = self.distribution.marginals()
+        tables = self._marginals("marginals")
         return {
-            name: marginal_frame(self.space, j, tables[j], self.index)
-            for j, name in enumerate(self.space.names)
+            key: marginal_frame(self.space, j, tables[j], self.index) for j, key in enumerate(self.space.keys)
         }
+
+    @_named
+    def _marginals(self, query: str) -> list[Floats]:
+        tables = self.distribution.marginals()
+        warn_estimated(query, self.distribution)
+        return tables
 
     @_named
     def log_prob(self, Y: Any) -> Floats:
@@ -172,21 +200,39 @@ class JointPrediction:
             Missing labels are summed out, so a partial set of labels is fine. In a mapping, a value is one
             label for all rows or one label per row.
         """
-        return self.distribution.log_prob(encode_known(self.space, Y, len(self), "log_prob"))
+        return self._log_prob(Y, "log_prob")
 
+    @_named
     def prob(self, Y: Any) -> Floats:
         """Probability (n,) of labels; see `log_prob`."""
-        return np.exp(self.log_prob(Y))
+        return np.exp(self._log_prob(Y, "prob"))
+
+    def _log_prob(self, Y: Any, query: str) -> Floats:
+        codes = encode_known(self.space, Y, len(self), query, self.index)
+        answer = np.minimum(self.distribution.log_prob(codes), 0.0)  # a sum may end a hair above one
+        if (codes == UNKNOWN).any() or not self.distribution.scores_exactly:
+            warn_estimated(query, self.distribution, measure=False)
+        return answer
 
     @_named
     def entropy(self) -> Floats:
         """Shannon entropy (n,) of the joint distribution in nats: how unsure the model is."""
-        return self.distribution.entropy()
+        answer = self.distribution.entropy()
+        # Other forms enumerate complete outcomes, which a chain would score exactly even where it samples.
+        if isinstance(self.distribution, Autoregressive) or not self.distribution.scores_exactly:
+            warn_estimated("entropy", self.distribution)
+        return answer
 
-    def pairwise(self, a: str, b: str) -> Floats:
+    @_named
+    def pairwise(self, a: Any, b: Any) -> Floats:
         """Joint probabilities (n, k_a, k_b) of two variables, in the order of their categories."""
         pair = (self.space.position(a), self.space.position(b))
-        return self.distribution.marginal(pair).pairwise()[0, 1]
+        if pair[0] == pair[1]:
+            raise InputError(f"pairwise needs two different variables, found {a!r} twice.")
+        joint = self.distribution.marginal(pair)
+        answer = joint.pairwise()[0, 1]
+        warn_estimated("pairwise", joint)
+        return answer
 
     # -- other distributions ------------------------------------------------------------------------------
 
@@ -206,26 +252,48 @@ class JointPrediction:
         ImpossibleEvidenceError
             If the labels of a row have probability zero.
         """
-        codes = encode_known(self.space, {} if known is None else known, len(self), "given")
-        named = encode_known(self.space, labels, len(self), "given")
+        codes = encode_known(self.space, {} if known is None else known, len(self), "given", self.index)
+        named = encode_known(self.space, labels, len(self), "given", self.index)
         codes = np.where(named == UNKNOWN, codes, named)
         try:
             joint = self.distribution.condition(codes)
         except ImpossibleEvidenceError as error:
             raise ImpossibleEvidenceError(self._impossible(codes) or str(error)) from None
-        return JointPrediction(joint, self.space, self.index)
+        if self.distribution.scores_exactly and not joint.scores_exactly:
+            warn_estimated("given", joint, measure=False)
+        return replace(self, distribution=joint)
 
-    def marginal(self, *names: str) -> JointPrediction:
+    @_named
+    def marginal(self, *names: Any) -> JointPrediction:
         """Return the prediction of some variables only, in the order given; the others are summed out."""
-        joint = self.distribution.marginal([self.space.position(name) for name in names])
-        return JointPrediction(joint, self.space.select(names), self.index)
+        if len(names) == 1 and isinstance(names[0], (list, set, np.ndarray, pd.Index)):
+            each = ", ".join(repr(name) for name in list(names[0])[:3])
+            raise InputError(f"marginal: pass names one by one: marginal({each}).")
+        chosen = [self.space.position(name) for name in names]
+        if not chosen or len(set(chosen)) < len(chosen):
+            raise InputError(
+                f"marginal needs one or more different variables, found {listing(names) or 'none'}."
+            )
+        return replace(self, distribution=self.distribution.marginal(chosen), space=self.space.select(names))
 
     # -- decisions and draws ------------------------------------------------------------------------------
 
     @_named
     def decide(self, loss: str | Loss = "hamming") -> Any:
-        """Labels with the least expected loss: a name such as "hamming", "subset" or "f1", or a `Loss`."""
-        return self.space.decode(get_loss(loss).decide(self.distribution), self.index)
+        """Labels with the least expected loss: a name such as "hamming", "subset" or "f1", or a `Loss`.
+
+        Losses that speak of positive labels, such as "f1", need labels that say which those are: 0 and 1,
+        booleans, or a declared Categorical (or polars Enum) of two labels, the positive one last.
+        """
+        return self.space.decode(self._decide(loss, "decide"), self.index)
+
+    @_named
+    def _decide(self, loss: str | Loss, query: str) -> Codes:
+        chosen = check_loss(loss, self.space)
+        codes = chosen.decide(self.distribution)
+        if not isinstance(getattr(chosen, "loss", chosen), SubsetZeroOne):  # that of an Abstain, too
+            warn_estimated(query, self.distribution)
+        return codes
 
     @_named
     def sample(self, size: int = 1, random_state: Seed = None) -> Any:
@@ -236,6 +304,7 @@ class JointPrediction:
         frame with the columns `draw` (from 0), `row` and one for each class variable
             All rows of the first draw come first.
         """
+        size = check_count("sample", "size", size, 0)
         draws = self.distribution.sample(size, random_state)
         draw, row = np.divmod(np.arange(size * len(self)), max(1, len(self)))
         return tidy_frame(
@@ -258,31 +327,34 @@ class JointPrediction:
         """
         mode = self.distribution.mode()
         warn_unproven("to_frame", mode.proven)
-        rows = np.arange(len(self))
+        rows, tables = np.arange(len(self)), self._marginals("to_frame")
         alone = {
             f"P({name})": table[rows, mode.codes[:, j]]
-            for j, (name, table) in enumerate(
-                zip(self.space.names, self.distribution.marginals(), strict=True)
-            )
+            for j, (name, table) in enumerate(zip(self.space.names, tables, strict=True))
         }
         return tidy_frame(
             self.space, mode.codes, {}, {"probability": np.exp(mode.log_prob), **alone}, self.index
         )
 
+    @_named
     def plot(self, row: int = 0, k: int = 8, ax: Axes | None = None) -> Axes:
         """Draw the k most probable combinations of the row at this position (needs matplotlib)."""
         from tuplet.plots import plot_combinations
 
-        one = self[row]
-        names = " · ".join(self.space.names[:5]) + " ..." * (self.space.n_variables > 5)
-        title = f"{names}, row {self._row_names(row)}"
+        k = check_count("plot", "k", k, 1)
+        one = self._rows(row_positions(row, len(self), "plot"))
+        names = " · ".join(self.space.names)
+        what = names if len(names) <= 32 else f"{self.space.n_variables} class variables"
+        title = f"{what}, row {clip(str(one._row_names(0)), 12)}"
         return plot_combinations(one.distribution, self.space, k=k, title=title, ax=ax)
 
     def __repr__(self) -> str:
-        return rendering.as_text(self.distribution, self.space, self._row_names(slice(rendering.ROWS)))
+        rows = self._row_names(slice(rendering.ROWS))
+        return rendering.as_text(self.distribution, self.space, rows, self.note)
 
     def _repr_html_(self) -> str:
-        return rendering.as_html(self.distribution, self.space, self._row_names(slice(rendering.ROWS)))
+        rows = self._row_names(slice(rendering.ROWS))
+        return rendering.as_html(self.distribution, self.space, rows, self.note)
 
     # -- helpers ------------------------------------------------------------------------------------------
 

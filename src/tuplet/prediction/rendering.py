@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from html import escape
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tuplet.exceptions import IntractableError, TupletWarning
+from tuplet.joint import Autoregressive, Search
 from tuplet.joint.base import JointDistribution, Mode
+from tuplet.joint.dense import GridConditional
+from tuplet.prediction.estimates import estimate_text, is_estimated, parts
 from tuplet.space import ClassSpace
-from tuplet.space.words import chance_text, clip, combination_texts, is_yes_no, label_texts
+from tuplet.space.words import chance_text, clip, combination_texts, is_yes_no, label_texts, shorten
 from tuplet.typing import Floats
 
 __all__ = ["ROWS", "as_html", "as_text"]
@@ -22,7 +26,15 @@ ROWS = 6
 
 _LABELS_WIDTH = 64
 _HTML_COLUMNS = 10
-_UNPROVEN = "* a more probable combination may exist: the search ended on its budget"
+_NODES = 64
+"""Budget of the search for the combinations that are shown: a look must not take seconds. Where each node
+costs a call of a classifier, there is none, and the search's last dive finds a good combination."""
+
+_PATHS = 256
+"""Outcomes of a row up to which any chain is cheap."""
+
+_UNPROVEN = "* a more probable combination may exist: the search for this view is short, mode() takes longer"
+_ESTIMATED = "* a more probable combination may exist: these probabilities are estimates"
 
 
 class _Column(NamedTuple):
@@ -34,32 +46,53 @@ class _Column(NamedTuple):
 # -- what both show ----------------------------------------------------------------------------------------
 
 
-def _summarise(head: JointDistribution) -> tuple[Mode | None, list[Floats] | None, str]:
-    """Return mode and marginals as far as they can be had, and in words why not."""
+def _summarise(head: JointDistribution, bars: bool) -> tuple[Mode | None, list[Floats] | None, str]:
+    """Return the mode, and marginals for bars, as far as they are quickly had; and in words why not."""
     # A repr is no place for warnings: what they say is in the lines around the table.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TupletWarning)
         if not len(head):
             return None, None, ""
         try:
-            mode = head.mode()
+            mode = _hurried(head).mode()
         except IntractableError as error:
             return None, None, str(error)
         try:
-            return mode, head.marginals(), ""
+            return mode, head.marginals() if bars and _has_quick_marginals(head) else None, ""
         except IntractableError:
             return mode, None, ""
+
+
+def _hurried(joint: JointDistribution) -> JointDistribution:
+    """Return the same distribution with a small budget for searches."""
+    search, budget = getattr(joint, "search", None), 0 if _asks_classifiers(joint) else _NODES
+    if not isinstance(search, Search) or search.max_nodes <= budget:
+        return joint
+    return replace(joint, search=Search(budget))  # type: ignore[type-var]  # every form is a dataclass
+
+
+def _has_quick_marginals(joint: JointDistribution) -> bool:
+    """Whether marginals are exact and do not take many evaluations of a classifier."""
+    return not _asks_classifiers(joint) and not is_estimated(joint)
+
+
+def _asks_classifiers(joint: JointDistribution) -> bool:
+    """Whether every step into the distribution is a call of some classifier, and there are many steps."""
+    return joint.n_outcomes > _PATHS and any(
+        isinstance(part, Autoregressive) and not isinstance(part.conditional, GridConditional)
+        for part in parts(joint)
+    )
 
 
 def _columns(space: ClassSpace, mode: Mode, marginals: list[Floats] | None, shown: int) -> list[_Column]:
     """Return a column for each variable; if only some can be shown, the labels that hold or the first few."""
     if shown < space.n_variables and is_yes_no(space):
         return [_Column("labels that hold", combination_texts(space, mode.codes))]
-    rows = np.arange(len(mode.codes))
+    rows, names = np.arange(len(mode.codes)), shorten(space.names)
     columns = [
         _Column(
-            clip(space.names[j]),
-            [clip(text) for text in label_texts(space, j, mode.codes)],
+            names[j],
+            shorten(label_texts(space, j, mode.codes)),
             None if marginals is None else marginals[j][rows, mode.codes[:, j]],
         )
         for j in range(shown)
@@ -69,10 +102,14 @@ def _columns(space: ClassSpace, mode: Mode, marginals: list[Floats] | None, show
     return columns
 
 
-def _headline(joint: JointDistribution, space: ClassSpace) -> str:
+def _headline(joint: JointDistribution, space: ClassSpace, note: str) -> str:
     n, m = len(joint), space.n_variables
-    estimate = f", probabilities within {joint.tolerance:.2g}" if joint.tolerance > 0 else ""
-    return f"JointPrediction: {n} row{'s' * (n != 1)}, {m} class variable{'s' * (m != 1)}{estimate}"
+    estimate = "probabilities are estimates"
+    if joint.scores_exactly:
+        estimate = estimate_text(joint, "marginals").replace(" are ", " ")
+    remarks = [estimate, note]
+    size = f"{n} row{'s' * (n != 1)}, {m} class variable{'s' * (m != 1)}"
+    return "JointPrediction: " + ", ".join([size, *filter(None, remarks)])
 
 
 def _footer(joint: JointDistribution, mode: Mode | None, problem: str) -> list[str]:
@@ -81,7 +118,7 @@ def _footer(joint: JointDistribution, mode: Mode | None, problem: str) -> list[s
     if mode is not None and more > 0:
         lines.append(f"... {more} more row{'s' * (more != 1)}")
     if mode is not None and not mode.proven.all():
-        lines.append(_UNPROVEN)
+        lines.append(_UNPROVEN if joint.scores_exactly else _ESTIMATED)
     return lines
 
 
@@ -95,10 +132,10 @@ def _together(mode: Mode) -> _Column:
 # -- text --------------------------------------------------------------------------------------------------
 
 
-def as_text(joint: JointDistribution, space: ClassSpace, rows: Sequence[Any]) -> str:
-    """Return an aligned table of the most probable combinations of the first rows."""
-    mode, _, problem = _summarise(joint[:ROWS])
-    lines = [_headline(joint, space)]
+def as_text(joint: JointDistribution, space: ClassSpace, rows: Sequence[Any], note: str = "") -> str:
+    """Return an aligned table of the most probable combinations of the first rows, under a `note`."""
+    mode, _, problem = _summarise(joint[:ROWS], bars=False)
+    lines = [_headline(joint, space, note)]
     if mode is not None:
         every = _columns(space, mode, None, space.n_variables)
         widths = np.cumsum([2 + max(map(len, [column.title, *column.texts])) for column in every])
@@ -129,13 +166,14 @@ _BAR = "height:4px;border-radius:2px"
 _FAINT = "opacity:.65;font-size:85%"
 
 
-def as_html(joint: JointDistribution, space: ClassSpace, rows: Sequence[Any]) -> str:
-    """Return a small table of the most probable combinations of the first rows, with bars."""
-    mode, marginals, problem = _summarise(joint[:ROWS])
-    lines = [_headline(joint, space)]
+def as_html(joint: JointDistribution, space: ClassSpace, rows: Sequence[Any], note: str = "") -> str:
+    """Return a small table of the most probable combinations of the first rows, with bars and a `note`."""
+    mode, marginals, problem = _summarise(joint[:ROWS], bars=True)
+    lines = [_headline(joint, space, note)]
     table = ""
     if mode is not None:
-        lines.append("The most probable combination; bars show each label by itself and all together.")
+        bars = "its probability" if marginals is None else "each label by itself and all together"
+        lines.append(f"The most probable combination; bars show {bars}.")
         columns = _columns(space, mode, marginals, min(space.n_variables, _HTML_COLUMNS))
         table = _html_table([_Column("", [clip(str(row)) for row in rows]), *columns, _together(mode)])
     above = "".join(f"<div style='{_FAINT}'>{escape(line)}</div>" for line in lines)

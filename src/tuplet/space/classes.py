@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import html
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, final
 
@@ -74,7 +74,8 @@ class ClassSpace:
         Y : array, pandas or polars Series or DataFrame, sparse 0/1 matrix, or lists; shape (n,) or (n, m)
             Strings, integers, booleans, whole floats, dates, categoricals, or anything hashable. The
             categories that a pandas Categorical or a polars Enum declares are the space, observed or not;
-            other labels are sorted.
+            other labels are sorted. A column of booleans has the categories False and True, and a column in
+            which all numbers are 0 or 1 has both, even if only one of them occurs.
 
         Returns
         -------
@@ -116,15 +117,41 @@ class ClassSpace:
         """Whether frames of labels are polars frames; otherwise they are of pandas."""
         return self._form.container == "polars"
 
-    def position(self, name: str) -> int:
-        """Return the position of the class variable of this name."""
-        if name in self.names:
-            return self.names.index(name)
+    @property
+    def named(self) -> bool:
+        """Whether the labels came with names, by which the columns of frames are matched."""
+        return self._form.keys is not None
+
+    @property
+    def keys(self) -> tuple[Any, ...]:
+        """Columns of frames of labels: those that came in (0, 1, ...), or the names if these say more."""
+        keys = self._form.keys
+        if keys is None or self.single or any(isinstance(key, tuple) for key in keys):
+            return self.names
+        return keys
+
+    def position(self, name: Any) -> int:
+        """Return the position of the class variable of this name, or of this key of the columns of Y."""
+        for names in (self.names, self._form.keys or ()):
+            if isinstance(name, Hashable) and name in names:
+                return names.index(name)
         close = difflib.get_close_matches(str(name), self.names, n=1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
         raise InputError(f"There is no class variable {name!r}; there are {listing(self.names)}.{hint}")
 
-    def select(self, names: Sequence[str]) -> ClassSpace:
+    def yes_no(self, j: int) -> bool:
+        """Whether the labels of variable j are 0 and 1, or False and True."""
+        return bool(self.categories[j].tolist() == [0, 1])
+
+    def knows_positive(self, j: int) -> bool:
+        """Whether somebody said which label of variable j is the positive one.
+
+        The labels 0 and 1 and booleans say it, and so does a declared order: of a Categorical, of an Enum, or
+        of the categories given to `ClassSpace`. That a label comes second in the alphabet says nothing.
+        """
+        return self.yes_no(j) or self.form is None or labels.declared(self.form.dtypes[j]) is not None
+
+    def select(self, names: Sequence[Any]) -> ClassSpace:
         """Return the space of some of the variables, in the order given."""
         chosen = [self.position(name) for name in names]
         form = self._form
@@ -158,7 +185,7 @@ class ClassSpace:
             codes[:, j] = labels.encode(column, self.categories[j], self.names[j])
         return codes
 
-    def codes_of(self, name: str, values: Any) -> Codes:
+    def codes_of(self, name: Any, values: Any) -> Codes:
         """Codes (n,) of labels of one variable; a single label gives an array without dimensions."""
         j = self.position(name)
         if not pd.api.types.is_list_like(values):
@@ -168,7 +195,7 @@ class ClassSpace:
             raise InputError(
                 f"The labels of {name!r} must be one label or one column, found shape {table.shape}."
             )
-        return labels.encode(table.columns[0], self.categories[j], name)
+        return labels.encode(table.columns[0], self.categories[j], self.names[j])
 
     def _match(self, table: Table) -> list[Any]:
         """Return the columns of the variables, in their order."""
@@ -177,7 +204,7 @@ class ClassSpace:
             lacking = [name for name in self.names if name not in set(names)]
             if not lacking:
                 return [table.columns[names.index(name)] for name in self.names]
-            if self._form.keys is not None:
+            if self.named:
                 raise InputError(
                     f"Y lacks the class variable{'s' if len(lacking) > 1 else ''} {listing(lacking)};"
                     f" its columns are {listing(names)}."
@@ -208,9 +235,9 @@ class ClassSpace:
         return build(self._form, self.names, self.categories, codes, index)
 
     def decode_frame(self, codes: Codes, index: pd.Index | None = None) -> Any:
-        """Labels of codes (n, m) as a frame with the names as columns, whatever container came in."""
+        """Labels of codes (n, m) as a frame with `keys` as columns, whatever container came in."""
         form = self._form._replace(
-            container="polars" if self.is_polars else "pandas", single=False, keys=self.names
+            container="polars" if self.is_polars else "pandas", single=False, keys=self.keys
         )
         return build(form, self.names, self.categories, np.asarray(codes), index)
 

@@ -16,7 +16,7 @@ import pandas as pd
 from tuplet.exceptions import InputError, LabelError
 from tuplet.typing import UNKNOWN, Codes
 
-__all__ = ["decode", "encode", "learn", "show"]
+__all__ = ["declared", "decode", "encode", "learn", "show"]
 
 _EXACT_IN_FLOAT = 2**53
 """Integers up to here survive a stay among floats."""
@@ -55,29 +55,42 @@ def _polars_values(column: Any) -> np.ndarray:
     return np.asarray((column.cast(pl.String) if categorical else column).to_numpy())
 
 
-def _declared(column: Any) -> np.ndarray | None:
-    """Return the categories that the column's type declares, in its order, or None."""
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        return np.array(column.dtype.categories)
-    if kinds.is_polars_series(column) and hasattr(column.dtype, "categories"):
-        declared = getattr(column.dtype.categories, "to_list", None)  # an Enum's; a Categorical declares none
-        return None if declared is None else np.array(declared(), dtype=object)
-    return None
+def declared(dtype: Any) -> np.ndarray | None:
+    """Return the categories that the type of a column declares, in its order, or None."""
+    if isinstance(dtype, pd.CategoricalDtype):
+        return np.array(dtype.categories)
+    # An Enum of polars has a list of them; its Categorical declares none.
+    listed = getattr(getattr(dtype, "categories", None), "to_list", None)
+    return None if listed is None else np.array(listed(), dtype=object)
 
 
 # -- learning ----------------------------------------------------------------------------------------------
 
 
 def learn(column: Any, name: str) -> np.ndarray:
-    """Return the categories of a column in code order: declared ones as they are, found ones sorted."""
+    """Return the categories of a column in code order: declared ones as they are, found ones sorted.
+
+    Where nothing but 0 or nothing but 1 (False, True) was found, the other one is a category too: it is a yes
+    or no, whose code must not depend on what the rows happen to show.
+    """
     values, _ = present_and_missing(column)
     if not len(values):
         raise InputError(f"All labels of {name!r} are missing; drop this class variable.")
-    categories = _declared(column)
+    categories = declared(column.dtype)
     if categories is None:
         _reject_continuous(values, name)
-        categories = _unique(values, name)
+        categories = _both_answers(_unique(values, name))
     return categories
+
+
+def _both_answers(categories: np.ndarray) -> np.ndarray:
+    """Return 0 and 1, as numbers or booleans of the same type, where only one of them was found."""
+    if len(categories) > 1 or _as_numbers(categories).dtype.kind not in "biuf":
+        return categories
+    if categories[0] not in (0, 1):
+        return categories
+    kind = type(categories[0]) if categories.dtype == object else bool
+    return np.array([kind(0), kind(1)], dtype=categories.dtype)
 
 
 def _reject_continuous(values: np.ndarray, name: str) -> None:

@@ -2,10 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
+
 from tuplet.space.classes import ClassSpace
 from tuplet.typing import Codes
 
-__all__ = ["chance_text", "clip", "combination_texts", "is_yes_no", "label_texts"]
+__all__ = [
+    "chance_text",
+    "clip",
+    "combination_texts",
+    "contrast_texts",
+    "first_words",
+    "is_yes_no",
+    "label_texts",
+    "shorten",
+]
+
+_LONGEST = 66
+"""How long a text may become, to tell it from others or to fill a line."""
+
+
+# -- combinations ------------------------------------------------------------------------------------------
 
 
 def combination_texts(space: ClassSpace, codes: Codes, width: int = 48) -> list[str]:
@@ -13,11 +32,53 @@ def combination_texts(space: ClassSpace, codes: Codes, width: int = 48) -> list[
 
     Where every label is a yes or no (0 and 1, False and True), the names of those that hold say it all.
     """
-    if space.n_variables > 1 and is_yes_no(space):
-        held = [[name for name, c in zip(space.names, row, strict=True) if c == 1] for row in codes]
-        return [_join(names, ", ", width) or "(none)" for names in held]
+    glue = ", " if _holding(space) else " · "
+    return [_fit(words, glue, width) or "(none)" for words in _words(space, codes)]
+
+
+def contrast_texts(space: ClassSpace, codes: Codes, width: int = 48) -> tuple[list[str], list[str]]:
+    """Return a text for each combination of codes (rows, m), and remarks on how to read them.
+
+    Combinations that are too long to be written out are told apart by the variables in which they differ.
+    The remarks tell which these are, and what the others are in all combinations.
+    """
+    glue = ", " if _holding(space) else " · "
+    whole = [glue.join(words) or "(none)" for words in _words(space, codes)]
+    differs = (codes != codes[:1]).any(axis=0)
+    if max(map(len, whole), default=0) <= width or not differs.any():
+        return shorten(whole, width), []
+    apart, same = np.flatnonzero(differs).tolist(), np.flatnonzero(~differs).tolist()
+    names = shorten(space.names, 16)
+    if _holding(space):
+        held = [[names[j] for j in apart if row[j] == 1] for row in codes]
+        shared = [names[j] for j in same if codes[0, j] == 1]
+    else:
+        columns = [shorten(label_texts(space, j, codes), 14) for j in apart]
+        held = [[column[i] for column in columns] for i in range(len(codes))]
+        shared = [f"{names[j]}={clip(label_texts(space, j, codes[:1])[0], 14)}" for j in same]
+    texts = [glue.join(words) or ("(no other)" if shared else "(none)") for words in held]
+    remarks = (
+        [] if _holding(space) else [f"bars tell {first_words([names[j] for j in apart], glue, _LONGEST)}"]
+    )
+    remarks += [f"in all of them: {first_words(shared, glue, _LONGEST)}"] if shared else []
+    return shorten(texts, width), remarks
+
+
+def _fit(words: list[str], glue: str, width: int) -> str:
+    """Return all words if they fit, otherwise shorter ones, and as many of them as fit."""
+    return first_words(words if len(glue.join(words)) <= width else shorten(words), glue, width)
+
+
+def _words(space: ClassSpace, codes: Codes) -> list[list[str]]:
+    """Return the names that hold, or the labels, of each combination."""
+    if _holding(space):
+        return [[name for name, code in zip(space.names, row, strict=True) if code == 1] for row in codes]
     columns = [label_texts(space, j, codes) for j in range(space.n_variables)]
-    return [_join(list(row), " · ", width) for row in zip(*columns, strict=True)]
+    return [[column[i] for column in columns] for i in range(len(codes))]
+
+
+def _holding(space: ClassSpace) -> bool:
+    return space.n_variables > 1 and is_yes_no(space)
 
 
 def label_texts(space: ClassSpace, j: int, codes: Codes) -> list[str]:
@@ -27,10 +88,13 @@ def label_texts(space: ClassSpace, j: int, codes: Codes) -> list[str]:
 
 def is_yes_no(space: ClassSpace) -> bool:
     """Whether every label is a yes or no."""
-    return all(c.dtype.kind in "biuf" and c.tolist() == [0, 1] for c in space.categories)
+    return all(space.yes_no(j) for j in range(space.n_variables))
 
 
-def _join(words: list[str], glue: str, width: int) -> str:
+# -- short texts -------------------------------------------------------------------------------------------
+
+
+def first_words(words: Sequence[str], glue: str, width: int) -> str:
     """Return as many words as fit, and how many do not."""
     words = [clip(word, width) for word in words]
     kept = len(words)
@@ -45,6 +109,24 @@ def chance_text(chance: float) -> str:
 
 
 def clip(text: str, width: int = 18) -> str:
-    """Return a text on one line and no longer than this."""
+    """Return a text on one line and no longer than this: what is left out is in the middle."""
     text = " ".join(text.split())  # a line stays a line
-    return text if len(text) <= width else text[: width - 1] + "…"
+    if len(text) <= width:
+        return text
+    tail = (width - 1) // 2  # names that are much alike tend to differ at the end
+    return text[: width - 1 - tail] + "…" + text[len(text) - tail :]
+
+
+def shorten(texts: Sequence[str], width: int = 18) -> list[str]:
+    """Return clipped texts, longer or numbered where different ones would otherwise look the same."""
+    every = list(dict.fromkeys(texts))
+    for longer in range(width, _LONGEST + 1, 6):
+        short = [clip(text, longer) for text in every]
+        if len(set(short)) == len(every):
+            break
+    else:
+        clipped = [clip(text, width) for text in every]
+        counts = [clipped[:i].count(text) for i, text in enumerate(clipped)]
+        short = [f"{text} ({n + 1})" if n else text for text, n in zip(clipped, counts, strict=True)]
+    look = dict(zip(every, short, strict=True))
+    return [look[text] for text in texts]

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from tuplet.exceptions import ImpossibleEvidenceError
-from tuplet.joint import Atoms, JointDistribution
+from tuplet.joint import JointDistribution
 from tuplet.joint.base import all_outcomes
-from tuplet.testing.oracle import enumerate_joint
+from tuplet.testing.draws import check_draws
+from tuplet.testing.log_oracle import enumerate_log_joint, log_total
 from tuplet.typing import UNKNOWN, Codes, Floats
 
 __all__ = ["check_joint"]
+
+_LOG_RTOL = 1e-7
+"""Allowed error of a log-probability of an exact form, relative to one plus its size."""
 
 
 def check_joint(joint: JointDistribution, *, atol: float = 1e-9, random_state: int = 0) -> None:
     """Compare every query of a small joint distribution with enumeration.
 
-    Exact forms must agree to `atol`; a form that states a `tolerance` must keep to that. A form that states
-    none (infinity) is only checked for shapes, ranges and consistency.
+    Exact forms must agree to `atol`, and in their log-probabilities to a small relative error, however
+    improbable an outcome is; minus infinity is for the impossible alone. A form that states a `tolerance`
+    must keep to that. A form that states none (infinity) is only checked for shapes, ranges and consistency.
 
     Parameters
     ----------
@@ -33,29 +39,29 @@ def check_joint(joint: JointDistribution, *, atol: float = 1e-9, random_state: i
     AssertionError
         That says which query differs and by how much.
     """
-    truth = _Truth(joint, enumerate_joint(joint), atol + joint.tolerance, np.random.default_rng(random_state))
+    truth = _Truth(joint, enumerate_log_joint(joint), atol + joint.tolerance, random_state)
     truth.check_shapes()
     truth.check_log_prob()
+    truth.check_bound()
     truth.check_marginals()
     truth.check_ranking()
     truth.check_condition()
     truth.check_marginal()
     truth.check_summaries()
-    truth.check_sample()
+    check_draws(joint, truth.probabilities, truth.logs > -np.inf, truth.atol)
     truth.check_rows()
 
 
 class _Truth:
     """The enumerated distribution beside the one that is checked."""
 
-    def __init__(
-        self, joint: JointDistribution, probabilities: Floats, atol: float, rng: np.random.Generator
-    ) -> None:
+    def __init__(self, joint: JointDistribution, logs: Floats, atol: float, random_state: int) -> None:
         self.joint = joint
-        self.probabilities = probabilities  # (n, L)
+        self.logs = logs  # (n, L)
+        self.probabilities = np.exp(np.minimum(logs, 0.0))
         self.outcomes = all_outcomes(joint.cards)  # (L, m)
         self.atol = atol
-        self.rng = rng
+        self.rng = np.random.default_rng(random_state)
 
     def _equal(self, query: str, found: Floats, expected: Floats) -> None:
         found, expected = np.asarray(found), np.asarray(expected)
@@ -64,15 +70,36 @@ class _Truth:
         error = np.abs(found - expected).max(initial=0.0)
         assert error <= self.atol, f"{query}: off by {error:.3g} (allowed {self.atol:.3g})"
 
-    def _partial(self) -> Codes:
-        """Outcomes that the rows may well have, with some positions unknown."""
-        n, m = len(self.joint), self.joint.n_variables
-        chosen = np.stack([self.outcomes[self.rng.choice(len(p), p=p)] for p in self.probabilities])
-        return np.where(self.rng.random((n, m)) < 0.5, UNKNOWN, chosen)
+    def _equal_logs(self, query: str, found: Floats, expected: Floats) -> None:
+        """Compare probabilities that are given as logarithms, and the logarithms too if they are exact."""
+        self._equal(query, np.exp(found), np.exp(expected))
+        if self.joint.tolerance:
+            return
+        possible = expected > -np.inf
+        assert (found[~possible] == -np.inf).all(), f"{query}: an impossible outcome has a probability"
+        assert (found[possible] > -np.inf).all(), f"{query}: a possible outcome has probability zero"
+        error = np.abs(found[possible] - expected[possible]) / (1 + np.abs(expected[possible]))
+        worst = error.max(initial=0.0)
+        assert worst <= _LOG_RTOL, f"{query}: the logarithm is off by {worst:.3g} of its size"
 
-    def _agree(self, codes: Codes) -> np.ndarray:
-        """Which outcomes agree with codes (n, m): (n, L)."""
-        return ((self.outcomes == codes[:, None]) | (codes[:, None] == UNKNOWN)).all(axis=2)
+    def _partial(self, *, likely: bool = True) -> Codes:
+        """Outcomes (n, m) that the rows may well have, or just may have, with some positions unknown."""
+        n, m = len(self.joint), self.joint.n_variables
+        weights = self.probabilities if likely else self.logs > -np.inf
+        chosen = [self.outcomes[self.rng.choice(len(w), p=w / w.sum())] for w in weights]
+        return np.where(self.rng.random((n, m)) < 0.5, UNKNOWN, np.stack(chosen))
+
+    def _agreeing(self, codes: Codes) -> Floats:
+        """Log-probabilities (n, L) of the outcomes that agree with codes (n, m); of others minus infinity."""
+        return np.where(_agree(self.outcomes, codes), self.logs, -np.inf)
+
+    def _group(self, variables: list[int]) -> tuple[Codes, Floats]:
+        """Outcomes (G, v) of some variables and their log-probabilities (n, G)."""
+        values = all_outcomes([self.joint.cards[v] for v in variables])
+        codes = np.full((len(values), self.joint.n_variables), UNKNOWN)
+        codes[:, variables] = values
+        inside = _agree(self.outcomes, codes)
+        return values, log_total(np.where(inside, self.logs[:, None], -np.inf))
 
     def check_shapes(self) -> None:
         assert self.joint.n_outcomes == len(self.outcomes)
@@ -80,71 +107,79 @@ class _Truth:
         assert self.joint.tolerance >= 0.0
 
     def check_log_prob(self) -> None:
-        found = np.exp(self.joint.log_prob(self.outcomes[:, None]))
-        self._equal("log_prob of all outcomes", found.T, self.probabilities)
-        for _ in range(3):
-            partial = self._partial()
-            expected = (self.probabilities * self._agree(partial)).sum(axis=1)
-            self._equal("log_prob of a partial outcome", np.exp(self.joint.log_prob(partial)), expected)
+        found = self.joint.log_prob(self.outcomes[:, None]).T
+        self._equal_logs("log_prob of all outcomes", found, self.logs)
+        for likely in (True, True, False):
+            partial = self._partial(likely=likely)
+            found, expected = self.joint.log_prob(partial), log_total(self._agreeing(partial))
+            self._equal_logs("log_prob of a partial outcome", found, expected)
+
+    def check_bound(self) -> None:
+        """No completion of a partial outcome may exceed its bound: the search of a mixture leans on it."""
+        nothing = np.full((len(self.joint), self.joint.n_variables), UNKNOWN)
+        partial = np.stack([nothing, *(self._partial(likely=likely) for likely in (True, True, False))])
+        bound = self.joint._bound(partial)
+        best = np.stack([self._agreeing(codes).max(axis=1) for codes in partial])
+        assert bound.shape == best.shape, f"_bound: shape {bound.shape}, expected {best.shape}"
+        assert not np.isnan(bound).any(), "_bound: nan"
+        if self.joint.tolerance:
+            excess = np.exp(best) - np.exp(np.minimum(bound, 0.0)) - self.atol
+        else:
+            excess = np.where(bound >= best, 0.0, best - bound) - 1e-9 * (1 + np.abs(best))
+        assert (excess <= 0).all(), "_bound: a completion is more probable than the bound says"
 
     def check_marginals(self) -> None:
         for j, marginal in enumerate(self.joint.marginals()):
-            expected = np.stack(
-                [
-                    self.probabilities[:, self.outcomes[:, j] == v].sum(axis=1)
-                    for v in range(self.joint.cards[j])
-                ],
-                axis=1,
-            )
-            self._equal(f"marginal of variable {j}", marginal, expected)
+            self._equal(f"marginal of variable {j}", marginal, np.exp(self._group([j])[1]))
 
     def check_ranking(self) -> None:
-        best = -np.sort(-self.probabilities, axis=1)
+        best = -np.sort(-self.logs, axis=1)
         mode = self.joint.mode()
         self._check_values("mode", mode.codes[:, None], mode.log_prob[:, None])
-        if mode.proven.any():
-            self._equal("probability of the mode", np.exp(mode.log_prob)[mode.proven], best[mode.proven, 0])
+        proven = mode.proven
+        self._equal_logs("log-probability of the mode", mode.log_prob[proven], best[proven, 0])
         k = min(len(self.outcomes), 6)
         ranking = self.joint.top_k(k)
         self._check_values("top_k", ranking.codes, ranking.log_prob)
         assert (np.diff(np.exp(ranking.log_prob), axis=1) <= self.atol).all(), "top_k: not in order"
         proven = ranking.proven
-        if proven.any():
-            self._equal("probabilities of top_k", np.exp(ranking.log_prob)[proven], best[proven, :k])
+        self._equal_logs("log-probabilities of top_k", ranking.log_prob[proven], best[proven, :k])
 
     def _check_values(self, query: str, codes: Codes, log_prob: Floats) -> None:
         """Reported outcomes are distinct and have the probabilities that are reported with them."""
-        for i, (row, values) in enumerate(zip(codes, log_prob, strict=True)):
-            real = row[~np.isneginf(values)]
-            assert (row[np.isneginf(values)] == UNKNOWN).all(), (
-                f"{query}: impossible outcomes must be UNKNOWN"
-            )
-            assert len(np.unique(real, axis=0)) == len(real), f"{query}: repeated outcomes"
-            position = [int(np.flatnonzero((self.outcomes == outcome).all(axis=1))[0]) for outcome in real]
-            self._equal(
-                f"{query} values", np.exp(values[~np.isneginf(values)]), self.probabilities[i, position]
-            )
+        for row, found, logs in zip(codes, log_prob, self.logs, strict=True):
+            real = found > -np.inf
+            assert (row[~real] == UNKNOWN).all(), f"{query}: impossible outcomes must be UNKNOWN"
+            position = np.ravel_multi_index(tuple(row[real].T), self.joint.cards)
+            assert len(np.unique(position)) == len(position), f"{query}: repeated outcomes"
+            self._equal_logs(f"{query} values", found[real], logs[position])
 
     def check_condition(self) -> None:
-        partial = self._partial()
-        kept = self.probabilities * self._agree(partial)
-        expected = kept / kept.sum(axis=1, keepdims=True)
-        given = self.joint.condition(partial)
-        found = np.exp(given.log_prob(self.outcomes[:, None])).T
-        self._equal("log_prob after condition", found, expected)
-        column = [expected[:, self.outcomes[:, 0] == v].sum(axis=1) for v in range(self.joint.cards[0])]
-        self._equal("marginals after condition", given.marginals()[0], np.stack(column, axis=1))
-        mode = given.mode()
-        if mode.proven.all():
-            self._equal("mode after condition", np.exp(mode.log_prob), expected.max(axis=1))
+        for likely in (True, False):
+            partial = self._partial(likely=likely)
+            kept = self._agreeing(partial)
+            evidence = log_total(kept)
+            if self.joint.tolerance and not likely:
+                continue  # an estimate may take the improbable for impossible
+            self._check_given(self.joint.condition(partial), kept - evidence[:, None])
         self._check_impossible()
 
+    def _check_given(self, given: JointDistribution, expected: Floats) -> None:
+        found = given.log_prob(self.outcomes[:, None]).T
+        self._equal_logs("log_prob after condition", found, expected)
+        first = [self.outcomes[:, 0] == v for v in range(self.joint.cards[0])]
+        column = [np.exp(expected[:, chosen]).sum(axis=1) for chosen in first]
+        self._equal("marginals after condition", given.marginals()[0], np.stack(column, axis=1))
+        mode = given.mode()
+        best = expected.max(axis=1)
+        self._equal_logs("mode after condition", mode.log_prob[mode.proven], best[mode.proven])
+
     def _check_impossible(self) -> None:
-        impossible = np.flatnonzero((self.probabilities == 0.0).any(axis=1))
-        if not len(impossible) or self.joint.tolerance:
+        rows, outcomes = np.nonzero(np.isneginf(self.logs))
+        if not len(rows) or self.joint.tolerance:
             return
         codes = np.full((len(self.joint), self.joint.n_variables), UNKNOWN)
-        codes[impossible[0]] = self.outcomes[np.flatnonzero(self.probabilities[impossible[0]] == 0.0)[0]]
+        codes[rows[0]] = self.outcomes[outcomes[0]]
         try:
             self.joint.condition(codes)
         except ImpossibleEvidenceError:
@@ -153,60 +188,39 @@ class _Truth:
 
     def check_marginal(self) -> None:
         m = self.joint.n_variables
-        chosen = list(self.rng.permutation(m)[: max(1, m // 2)])
+        chosen = [int(v) for v in self.rng.permutation(m)[: max(1, m // 2)]]
         smaller = self.joint.marginal(chosen)
         assert smaller.cards == tuple(self.joint.cards[v] for v in chosen), "marginal: wrong cards"
-        wanted = all_outcomes(smaller.cards)
-        groups = (self.outcomes[:, None, chosen] == wanted).all(axis=2)  # (L, wanted)
-        self._equal(
-            "log_prob of a marginal", np.exp(smaller.log_prob(wanted[:, None])).T, self.probabilities @ groups
-        )
+        wanted, expected = self._group(chosen)
+        self._equal_logs("log_prob of a marginal", smaller.log_prob(wanted[:, None]).T, expected)
         mode = smaller.mode()
-        if mode.proven.all():
-            self._equal(
-                "mode of a marginal", np.exp(mode.log_prob), (self.probabilities @ groups).max(axis=1)
-            )
+        best = expected.max(axis=1)
+        self._equal_logs("mode of a marginal", mode.log_prob[mode.proven], best[mode.proven])
 
     def check_summaries(self) -> None:
         for (i, j), pair in self.joint.pairwise().items():
-            cells = [
-                [
-                    self.probabilities[:, (self.outcomes[:, [i, j]] == (a, b)).all(axis=1)].sum(axis=1)
-                    for b in range(self.joint.cards[j])
-                ]
-                for a in range(self.joint.cards[i])
-            ]
-            self._equal(f"pairwise {i}, {j}", pair, np.array(cells).transpose(2, 0, 1))
+            shape = (len(self.joint), self.joint.cards[i], self.joint.cards[j])
+            self._equal(f"pairwise {i}, {j}", pair, np.exp(self._group([i, j])[1]).reshape(shape))
         if not self.joint.tolerance:
-            logs = np.log(np.where(self.probabilities > 0, self.probabilities, 1.0))
-            self._equal("entropy", self.joint.entropy(), -(self.probabilities * logs).sum(axis=1))
+            finite = np.where(np.isneginf(self.logs), 0.0, self.logs)
+            self._equal("entropy", self.joint.entropy(), -(self.probabilities * finite).sum(axis=1))
         if max(self.joint.cards) <= 2:
-            table = Atoms(self.joint.cards, self.outcomes[None], _log(self.probabilities))
-            self._equal("count_marginals", self.joint.count_marginals(), table.count_marginals())
-
-    def check_sample(self) -> None:
-        size = 2000
-        draws = self.joint.sample(size, 0)
-        assert draws.shape == (size, len(self.joint), self.joint.n_variables), "sample: wrong shape"
-        assert (draws == self.joint.sample(size, 0)).all(), "sample: one seed, two answers"
-        for j, card in enumerate(self.joint.cards):
-            assert ((draws[..., j] >= 0) & (draws[..., j] < card)).all(), "sample: codes out of range"
-        matches = (draws[:, :, None] == self.outcomes).all(axis=3)  # (size, n, L)
-        assert (self.probabilities[matches.any(axis=0)] > 0).all(), "sample: an impossible outcome was drawn"
-        # Five standard errors, so that thousands of comparisons do not fail by chance.
-        slack = 5 * np.sqrt(self.probabilities * (1 - self.probabilities) / size) + 5 / size + self.atol
-        assert (np.abs(matches.mean(axis=0) - self.probabilities) <= slack).all(), "sample: wrong frequencies"
+            positive = self.outcomes == 1
+            cells = positive[..., None] & (
+                positive.sum(axis=1)[:, None, None] == np.arange(len(positive.T) + 1)
+            )
+            expected = np.tensordot(self.probabilities, cells.astype(float), axes=1)
+            self._equal("count_marginals", self.joint.count_marginals(), expected)
 
     def check_rows(self) -> None:
         n = len(self.joint)
         rows = self.rng.permutation(n)[: max(1, n - 1)]
         part = self.joint[rows]
         assert len(part) == len(rows)
-        found = np.exp(part.log_prob(self.outcomes[:, None])).T
-        self._equal("log_prob of some rows", found, self.probabilities[rows])
+        self._equal_logs("log_prob of some rows", part.log_prob(self.outcomes[:, None]).T, self.logs[rows])
         assert len(self.joint[0]) == 1, "one row must be a batch again"
 
 
-def _log(probabilities: Floats) -> Floats:
-    with np.errstate(divide="ignore"):
-        return np.log(probabilities)
+def _agree(outcomes: Codes, codes: Codes) -> npt.NDArray[np.bool_]:
+    """Which outcomes (L, m) agree with codes (c, m), as (c, L)."""
+    return ((outcomes == codes[:, None]) | (codes[:, None] == UNKNOWN)).all(axis=2)

@@ -28,6 +28,9 @@ __all__ = [
 
 Cards = tuple[int, ...]
 
+_SCALES = (1, 1, 1, 1, 1, 150, 400, 3000)
+"""Scales of log-factors: mostly plain, some that underflow in sums only, some in every number."""
+
 
 def cardinalities(
     max_variables: int = 5, max_card: int = 4, *, binary: bool = False
@@ -54,8 +57,12 @@ def atoms(draw: st.DrawFn, cards: Cards | None = None, n: int | None = None) -> 
 def factor_graphs(
     draw: st.DrawFn, cards: Cards | None = None, n: int | None = None, max_hidden: int = 2
 ) -> FactorGraph:
-    """Random scopes over class variables and up to `max_hidden` hidden ones; some cells are impossible."""
+    """Random scopes over class variables and up to `max_hidden` hidden ones; some cells are impossible.
+
+    Now and then the log-factors are so far apart that their exponentials leave the range of floating point.
+    """
     cards, n, rng = _frame(draw, cards, n)
+    scale = draw(st.sampled_from(_SCALES))
     hidden = tuple(int(card) for card in rng.integers(1, 4, size=draw(st.integers(0, max_hidden))))
     every = (*cards, *hidden)
     factors = []
@@ -63,7 +70,7 @@ def factor_graphs(
         size = int(rng.integers(0, min(3, len(every)) + 1))
         scope = tuple(int(v) for v in rng.permutation(len(every))[:size])
         shape = (*(every[v] for v in scope), n if rng.random() < 0.7 else 1)
-        table = 2 * rng.normal(size=shape)
+        table = 2 * scale * rng.normal(size=shape)
         # The all-zero outcome stays possible, so that the factors never contradict each other.
         forbidden = (rng.random(shape) < 0.15) & (np.indices(shape)[:-1].sum(axis=0) > 0) if scope else False
         factors.append(Factor(scope, np.where(forbidden, -np.inf, table)))
