@@ -9,7 +9,7 @@ from tuplet.exceptions import ImpossibleEvidenceError
 from tuplet.joint import JointDistribution
 from tuplet.joint.base import all_outcomes
 from tuplet.testing.draws import check_draws
-from tuplet.testing.log_oracle import enumerate_log_joint, log_total
+from tuplet.testing.oracle import enumerate_log_joint, log_total
 from tuplet.typing import UNKNOWN, Codes, Floats
 
 __all__ = ["check_joint"]

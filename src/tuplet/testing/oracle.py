@@ -1,54 +1,60 @@
-"""The slow, obvious truth: every outcome of every form, from its definition alone."""
+"""The slow, obvious truth: every outcome of every form, from its definition alone.
+
+In logarithms, because an outcome of probability exp(-5000) is possible and one of probability zero is not.
+"""
 
 from __future__ import annotations
 
 from functools import singledispatch
 
 import numpy as np
+from scipy.special import logsumexp
 
 from tuplet.joint import Atoms, Autoregressive, FactorGraph, JointDistribution, Mixture
 from tuplet.joint.base import all_outcomes
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["enumerate_joint"]
+__all__ = ["enumerate_joint", "enumerate_log_joint", "log_total"]
+
+
+def enumerate_joint(joint: JointDistribution) -> Floats:
+    """Probabilities (n, number of outcomes) in the order of `all_outcomes`, by brute force."""
+    return np.exp(enumerate_log_joint(joint))
 
 
 @singledispatch
-def enumerate_joint(joint: JointDistribution) -> Floats:
-    """Probabilities (n, number of outcomes) in the order of `all_outcomes`, by brute force.
+def enumerate_log_joint(joint: JointDistribution) -> Floats:
+    """Log-probabilities (n, number of outcomes) in the order of `all_outcomes`, by brute force.
 
-    A form of your own registers its definition with `enumerate_joint.register`; until then its own `log_prob`
-    is taken for the truth, and `check_joint` still compares every other query with it.
+    A form of your own registers its definition with `enumerate_log_joint.register`; until then its own
+    `log_prob` is taken for the truth, and `check_joint` still compares every other query with it.
     """
-    return np.exp(joint.log_prob(all_outcomes(joint.cards)[:, None])).T
+    return joint.log_prob(all_outcomes(joint.cards)[:, None]).T
 
 
-@enumerate_joint.register
+@enumerate_log_joint.register
 def _(joint: Atoms) -> Floats:
-    outcomes = all_outcomes(joint.cards)
-    probabilities = np.zeros((len(joint), len(outcomes)))
-    for i in range(len(joint)):
-        atoms = joint.codes[0 if len(joint.codes) == 1 else i]
-        for atom, log_weight in zip(atoms, joint.log_weights[i], strict=True):
-            probabilities[i, (outcomes == atom).all(axis=1)] += np.exp(log_weight)
-    return probabilities
+    position = np.ravel_multi_index(tuple(np.moveaxis(joint.codes, -1, 0)), joint.cards)
+    answer = np.full((len(joint), joint.n_outcomes), -np.inf)
+    for i, log_weights in enumerate(joint.log_weights):
+        for place, log_weight in zip(position[i % len(position)], log_weights, strict=True):
+            answer[i, place] = np.logaddexp(answer[i, place], log_weight)
+    return answer
 
 
-@enumerate_joint.register
+@enumerate_log_joint.register
 def _(joint: FactorGraph) -> Floats:
     every = all_outcomes((*joint.cards, *joint.hidden_cards))
     log_weight = np.zeros((len(joint), len(every)))
     for factor in joint.factors:
-        for i in range(len(joint)):
-            table = factor.log_table[..., i if factor.log_table.shape[-1] != 1 else 0]
-            log_weight[i] += table[tuple(every[:, v] for v in factor.scope)]
-    weight = np.exp(log_weight - log_weight.max(axis=1, keepdims=True))
+        cells = factor.log_table[tuple(every[:, v] for v in factor.scope)]
+        log_weight += cells.T if factor.scope else cells[:, None]
     # Hidden variables come last, so they run fastest.
-    visible = weight.reshape(len(joint), joint.n_outcomes, -1).sum(axis=2)
-    return visible / visible.sum(axis=1, keepdims=True)
+    visible = log_total(log_weight.reshape(len(joint), joint.n_outcomes, -1))
+    return visible - log_total(visible)[:, None]
 
 
-@enumerate_joint.register
+@enumerate_log_joint.register
 def _(joint: Autoregressive) -> Floats:
     outcomes = all_outcomes(joint.cards)
     probabilities = np.ones((len(joint), len(outcomes)))
@@ -62,15 +68,21 @@ def _(joint: Autoregressive) -> Floats:
                 probabilities[i, o] *= np.exp(log_p)
         if joint.evidence is not None:
             probabilities[i, ~_agrees(outcomes, joint.evidence[i])] = 0.0
-    return probabilities / probabilities.sum(axis=1, keepdims=True)
+    with np.errstate(divide="ignore"):
+        return np.log(probabilities / probabilities.sum(axis=1, keepdims=True))
 
 
-@enumerate_joint.register
+@enumerate_log_joint.register
 def _(joint: Mixture) -> Floats:
-    weights = np.exp(joint.log_weights)
-    parts = np.stack([enumerate_joint(component) for component in joint.components], axis=1)
-    mixed: Floats = (weights[:, :, None] * parts).sum(axis=1)
-    return mixed / mixed.sum(axis=1, keepdims=True)
+    parts = np.stack([enumerate_log_joint(component) for component in joint.components], axis=-1)
+    with np.errstate(invalid="ignore"):
+        return log_total(np.where(np.isneginf(parts), -np.inf, joint.log_weights[:, None] + parts))
+
+
+def log_total(log_values: Floats) -> Floats:
+    """Log of the sum over the last axis."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(logsumexp(log_values, axis=-1))
 
 
 def _agrees(outcomes: Codes, known: Codes) -> np.ndarray:
