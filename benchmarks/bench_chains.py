@@ -15,13 +15,12 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import json
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from sklearn.multioutput import ClassifierChain
+from timing import cpu
 
 from tuplet import ChainClassifier
 from tuplet.local.logistic import default_estimator
@@ -36,16 +35,6 @@ def load_yeast(folder: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     frame = pd.read_parquet(folder / "yeast.parquet")
     features = [name for name in frame if name not in targets and not name.startswith("__")]
     return frame[features].to_numpy(), frame[targets].to_numpy(), frame["__train__"].to_numpy(bool)
-
-
-def cpu(work: Callable[[], object], repeats: int = 5) -> float:
-    """Return the least CPU seconds of several runs."""
-    times = []
-    for _ in range(repeats):
-        start = time.process_time()
-        work()
-        times.append(time.process_time() - start)
-    return min(times)
 
 
 def main() -> None:

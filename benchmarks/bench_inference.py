@@ -15,11 +15,11 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import itertools
-import time
 from collections.abc import Callable
 
 import numpy as np
 import pyagrum as gum
+from timing import cpu
 
 from tuplet.inference import Factor, make_plan
 from tuplet.joint import FactorGraph
@@ -61,16 +61,6 @@ def peer_marginals(engine: gum.ShaferShenoyInference, likelihood: np.ndarray) ->
     engine.setEvidence({f"v{v}": row.tolist() for v, row in enumerate(likelihood)})
     engine.makeInference()
     return np.array([engine.posterior(v).toarray() for v in range(M)])
-
-
-def cpu(work: Callable[[], object], repeats: int) -> float:
-    """Return the least CPU seconds of several runs: other programs can only add to it."""
-    times = []
-    for _ in range(repeats):
-        start = time.process_time()
-        work()
-        times.append(time.process_time() - start)
-    return min(times)
 
 
 def main() -> None:
