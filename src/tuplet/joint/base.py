@@ -253,8 +253,9 @@ class JointDistribution(ABC):
 
         if self.n_outcomes > limit:
             raise IntractableError(
-                f"{type(self).__name__}.to_atoms: {self.n_variables} variables have {self.n_outcomes:,}"
-                f" outcomes (limit={limit:,}). Raise limit, ask for top_k, or draw samples with draw(1000)."
+                f"{type(self).__name__}: the {self.n_variables} variables have {self.n_outcomes:,} outcomes,"
+                f" too many to enumerate (limit={limit:,} of to_atoms). Ask for top_k, or estimate with the"
+                " distribution's draw(1000)."
             )
         return Atoms(self.cards, all_outcomes(self.cards)[None], self._log_table())
 
