@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from outcome_tables import agree, possible_codes, project, restrict
 from tuplet.exceptions import ImpossibleEvidenceError, InputError, IntractableError
 from tuplet.joint import Autoregressive, Enumerate, MonteCarlo, Search, dense
 from tuplet.joint.base import all_outcomes
@@ -51,30 +52,6 @@ def make(cards, seed, n=3, zeros=0.2, **options):
     order = [int(v) for v in rng.permutation(len(cards))]
     tables = Tables(cards, order, n, rng, zeros)
     return Autoregressive(cards, order, tables, n, **options), tables.truth()
-
-
-def agree(cards, codes):
-    """Which outcomes agree with codes (n, m): (n, L)."""
-    codes = np.asarray(codes)
-    return ((all_outcomes(cards) == codes[:, None]) | (codes[:, None] == UNKNOWN)).all(axis=2)
-
-
-def restrict(truth, cards, codes):
-    kept = truth * agree(cards, codes)
-    return kept / kept.sum(axis=1, keepdims=True)
-
-
-def possible_codes(truth, cards, rng, share=0.5):
-    """Outcomes that the rows may have, with unknown positions."""
-    outcomes = all_outcomes(cards)
-    chosen = np.stack([outcomes[rng.choice(len(p), p=p / p.sum())] for p in truth])
-    return np.where(rng.random(chosen.shape) < share, UNKNOWN, chosen)
-
-
-def project(truth, cards, variables):
-    """Probabilities (n, L') of some variables."""
-    wanted = all_outcomes([cards[v] for v in variables])
-    return truth @ (all_outcomes(cards)[:, None, list(variables)] == wanted).all(axis=2)
 
 
 def assert_sums(joint, truth, atol):

@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import logsumexp
 
+from outcome_tables import agree, possible_codes, project, restrict
 from tuplet.exceptions import ImpossibleEvidenceError, InputError, IntractableError
 from tuplet.inference import Factor
 from tuplet.joint import Atoms, Autoregressive, FactorGraph, Mixture, MonteCarlo, Search
@@ -84,27 +85,6 @@ def random_mixture(cards, n, rng, **options):
 
 
 # -- comparisons ------------------------------------------------------------------------------------------
-
-
-def agree(cards, codes):
-    codes = np.asarray(codes)
-    return ((all_outcomes(cards) == codes[:, None]) | (codes[:, None] == UNKNOWN)).all(axis=2)
-
-
-def restrict(truth, cards, codes):
-    kept = truth * agree(cards, codes)
-    return kept / kept.sum(axis=1, keepdims=True)
-
-
-def possible_codes(truth, cards, rng, share=0.6):
-    outcomes = all_outcomes(cards)
-    chosen = np.stack([outcomes[rng.choice(len(p), p=p / p.sum())] for p in truth])
-    return np.where(rng.random(chosen.shape) < share, UNKNOWN, chosen)
-
-
-def project(truth, cards, variables):
-    wanted = all_outcomes([cards[v] for v in variables])
-    return truth @ (all_outcomes(cards)[:, None, list(variables)] == wanted).all(axis=2)
 
 
 def assert_ranking(joint, truth, k=4):

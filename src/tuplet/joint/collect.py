@@ -90,11 +90,22 @@ def repeated(keys: npt.NDArray[np.int64], counts: npt.NDArray[np.bool_]) -> int 
     return int(rows[0]) if len(rows) else None
 
 
-def tally(values: npt.NDArray[np.intp], card: int, weights: Floats) -> Floats:
-    """Add up weights (n, a) by row and by value in 0..card - 1, as (n, card)."""
-    n = len(values)
-    cells = values + np.arange(0, n * card, card)[:, None]
-    summed = np.bincount(cells.ravel(), weights.ravel(), minlength=n * card)
+def tally(
+    values: npt.NDArray[np.intp], card: int, weights: Floats, group: npt.NDArray[np.intp] | None = None
+) -> Floats:
+    """Add up weights by group and by value in 0..card - 1, as (groups, card).
+
+    Parameters
+    ----------
+    values, weights : arrays of the same shape
+    group : array of that shape, optional
+        Ascending numbers from 0 without gaps; the position on the first axis if None.
+    """
+    if group is None:
+        n, group = len(values), np.arange(len(values))[:, None]
+    else:
+        n = int(group[-1]) + 1 if len(group) else 0
+    summed = np.bincount((group * card + values).ravel(), weights.ravel(), minlength=n * card)
     return summed.reshape(n, card).astype(float, copy=False)  # of nothing at all, it counts in integers
 
 

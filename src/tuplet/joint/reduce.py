@@ -9,17 +9,11 @@ import numpy.typing as npt
 from scipy.special import entr
 
 from tuplet.joint.atoms import Atoms, indicator
+from tuplet.joint.collect import tally
 from tuplet.joint.frontier import Frontier
 from tuplet.typing import Codes, Floats
 
 __all__ = ["Summary", "count_marginals", "pad", "pairwise", "stack"]
-
-
-def tally(part: Frontier, values: npt.NDArray[np.intp], card: int, weights: Floats) -> Floats:
-    """Add up weights (r,) by query and by value in 0..card - 1, shape (queries present, card)."""
-    n_queries = len(part.starts)
-    flat = np.bincount(part.number * card + values, weights, minlength=n_queries * card)
-    return flat.reshape(n_queries, card).astype(float, copy=False)
 
 
 class Summary:
@@ -51,7 +45,7 @@ class Summary:
         if part.count.any():
             self.n_effective[rows] = 1 / np.add.reduceat(weights**2 / part.count, part.starts)
         for variable in self.order[: part.depth]:
-            table = tally(part, part.codes[:, variable], self.cards[variable], weights)
+            table = tally(part.codes[:, variable], self.cards[variable], weights, part.number)
             self._set(rows, variable, table)
 
     def take_in(self, rows: npt.NDArray[np.intp], table: Floats, outcomes: Codes) -> None:
@@ -83,7 +77,7 @@ def pairwise(
         rows = part.query[part.starts]
         columns = part.codes.T[list(variables)]  # contiguous, each is read many times
         for i, j in places:
-            table = tally(part, columns[i] * sizes[j] + columns[j], sizes[i] * sizes[j], weights)
+            table = tally(columns[i] * sizes[j] + columns[j], sizes[i] * sizes[j], weights, part.number)
             pairs[i, j][rows] = table.reshape(-1, sizes[i], sizes[j])
     return pairs
 
@@ -97,7 +91,7 @@ def count_marginals(parts: Iterable[Frontier], variables: Sequence[int], n: int)
         positive = part.codes.T[list(variables)] == 1
         n_positive = positive.sum(axis=0)
         for j in range(m):
-            table = tally(part, n_positive, m + 1, weights * positive[j])
+            table = tally(n_positive, m + 1, weights * positive[j], part.number)
             answer[part.query[part.starts], j] = table
     return answer
 
