@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Self
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -170,12 +170,16 @@ class JointDistribution(ABC):
         return self._log_prob(flat).reshape(*lead, len(self))
 
     def marginals(self) -> list[Floats]:
-        """Probabilities of the values of each variable, a list of m arrays (n, k_j)."""
-        return np.split(self._flat_marginals(), self.offsets[1:-1], axis=1)
+        """Probabilities of the values of each variable, a list of m arrays (n, k_j).
+
+        They are computed once and then remembered, so the arrays are read-only.
+        """
+        (flat,) = self._remembered("marginals", lambda: (self._flat_marginals(),))
+        return np.split(flat, self.offsets[1:-1], axis=1)
 
     def mode(self) -> Mode:
-        """Most probable outcome of every row (the most probable explanation)."""
-        best = self.top_k(1)
+        """Most probable outcome of every row (the most probable explanation); remembered, read-only."""
+        best = Ranking(*self._remembered("mode", lambda: self.top_k(1)))
         return Mode(best.codes[:, 0], best.log_prob[:, 0], best.proven)
 
     def top_k(self, k: int) -> Ranking:
@@ -274,6 +278,20 @@ class JointDistribution(ABC):
         return Atoms.from_draws(self.cards, self.sample(size, rng))
 
     # -- helpers ------------------------------------------------------------------------------------------
+
+    def _remembered(
+        self, query: str, compute: Callable[[], tuple[npt.NDArray, ...]]
+    ) -> tuple[npt.NDArray, ...]:
+        """Return the arrays of a query, computed at most once: every loss and score asks the same two."""
+        memory = self.__dict__.setdefault("_memory", {})
+        if query not in memory:
+            memory[query] = arrays = compute()
+            for array in arrays:
+                array.setflags(write=False)
+        return memory[query]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_memory"}
 
     def _as_codes(self, codes: npt.ArrayLike) -> Codes:
         """Check codes and broadcast them to (..., n, m)."""
