@@ -13,40 +13,27 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-import json
 import sys
-from pathlib import Path
 
-import numpy as np
-import pandas as pd
 from sklearn.multioutput import ClassifierChain
 from timing import cpu
 
 from tuplet import ChainClassifier
+from tuplet.datasets import load_dataset
 from tuplet.local.logistic import default_estimator
 
 N_CHAINS = 10
-
-
-def load_yeast(folder: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return X, Y and the mask of the training rows."""
-    described = json.loads((folder / "manifest.json").read_text())["sets"]
-    targets = next(entry for entry in described if entry["name"] == "yeast")["target_names"]
-    frame = pd.read_parquet(folder / "yeast.parquet")
-    features = [name for name in frame if name not in targets and not name.startswith("__")]
-    return frame[features].to_numpy(), frame[targets].to_numpy(), frame["__train__"].to_numpy(bool)
 
 
 def main() -> None:
     """Print the table."""
     if "TUPLET_DATA" not in os.environ:
         sys.exit("bench_chains: set TUPLET_DATA to the folder with yeast.parquet and manifest.json.")
-    X, Y, train = load_yeast(Path(os.environ["TUPLET_DATA"]))
-    exact = ChainClassifier(n_chains=N_CHAINS, random_state=0).fit(X[train], Y[train])
-    greedy = ChainClassifier(n_chains=N_CHAINS, random_state=0, inference="greedy").fit(X[train], Y[train])
-    test, truth = X[~train], Y[~train]
+    X, Y, test, truth = (frame.to_numpy() for frame in load_dataset("yeast").split())
+    exact = ChainClassifier(n_chains=N_CHAINS, random_state=0).fit(X, Y)
+    greedy = ChainClassifier(n_chains=N_CHAINS, random_state=0, inference="greedy").fit(X, Y)
     peers = [
-        ClassifierChain(default_estimator(), order=[int(v) for v in order]).fit(X[train], Y[train])
+        ClassifierChain(default_estimator(), order=[int(v) for v in order]).fit(X, Y)
         for order in exact.orders_
     ]
     own = cpu(lambda: greedy.predict(test))
@@ -57,7 +44,9 @@ def main() -> None:
         ("scikit-learn, ten chains, predict", cpu(lambda: [peer.predict(test) for peer in peers])),
     ]
     likelihood = exact.predict_joint(test).log_prob(truth).mean()
-    print(f"yeast, {len(test)} test rows, {Y.shape[1]} labels; mean joint log-likelihood {likelihood:.3f}")
+    print(
+        f"yeast, {len(test)} test rows, {truth.shape[1]} labels; mean joint log-likelihood {likelihood:.3f}"
+    )
     print(f"{'':50s} {'CPU s':>8s} {'of own predict':>15s}")
     for name, seconds in rows:
         print(f"{name:50s} {seconds:8.3f} {seconds / own:14.2f}x")

@@ -1,28 +1,24 @@
 """What several tests share."""
 
-import json
 import os
 from collections.abc import Callable
-from pathlib import Path
 
 import pandas as pd
 import pytest
 
+from tuplet.datasets import load_dataset
+
 
 @pytest.fixture
-def benchmark_set() -> Callable[[str], tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]]:
-    """A reader of benchmark sets: name -> features, targets, auxiliary columns."""
-    folder = os.environ.get("TUPLET_DATA")
-    if not folder:
+def benchmark_set() -> Callable[..., tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]]:
+    """A reader of benchmark sets: name -> features, targets, auxiliary columns (split, folds)."""
+    if not os.environ.get("TUPLET_DATA"):
         pytest.skip("needs the benchmark sets; set TUPLET_DATA to the folder with manifest.json")
-    described = {
-        entry["name"]: entry for entry in json.loads((Path(folder) / "manifest.json").read_text())["sets"]
-    }
 
-    def read(name: str) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-        frame = pd.read_parquet(Path(folder) / described[name]["file"])
-        targets = described[name]["target_names"]
-        auxiliary = [column for column in frame if column.startswith("__")]
-        return frame.drop(columns=[*targets, *auxiliary]), frame[targets], frame[auxiliary]
+    def read(name: str, **options) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+        data = load_dataset(name, **options)
+        shipped = {"__train__": data.train, "__fold__": data.folds}
+        auxiliary = {key: value for key, value in shipped.items() if value is not None}
+        return data.X, data.Y, pd.DataFrame(auxiliary, index=data.X.index)
 
     return read

@@ -2,20 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
+import narwhals as nw
+import narwhals.dependencies as kinds
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from scipy import sparse
 
+from tuplet.exceptions import InputError
+from tuplet.space.containers import listing
 from tuplet.typing import Floats
 
-__all__ = ["Features", "n_rows", "put_beside", "take_rows"]
+__all__ = [
+    "Features",
+    "as_floats",
+    "as_pandas",
+    "is_number",
+    "n_rows",
+    "number_columns",
+    "put_beside",
+    "require_finite",
+    "take_rows",
+    "unused",
+]
 
 Features: TypeAlias = Any
-"""A numeric array (n, d), a CSR matrix (n, d), or a pandas frame where columns are not all numbers."""
+"""A numeric array (n, d), a CSR matrix (n, d), or a pandas frame where an estimator treats its columns."""
+
+_NUMBERS = {"integer", "floating", "mixed-integer-float", "boolean", "decimal", "empty"}
+"""What pandas calls columns of objects that are all numbers."""
 
 
 def n_rows(X: Features) -> int:
@@ -33,7 +51,7 @@ def put_beside(X: Features, columns: Floats, names: Sequence[str]) -> Features:
     if columns.shape[1] == 0:
         return X
     if isinstance(X, pd.DataFrame):
-        extra = pd.DataFrame(columns, index=X.index, columns=_unused(names, X.columns))
+        extra = pd.DataFrame(columns, index=X.index, columns=unused(names, X.columns))
         return pd.concat([X, extra], axis=1)
     if sparse.issparse(X):
         both: list[Any] = [X, sparse.csr_array(columns)]
@@ -41,8 +59,8 @@ def put_beside(X: Features, columns: Floats, names: Sequence[str]) -> Features:
     return np.concatenate([X, columns], axis=1)
 
 
-def _unused(names: Sequence[str], taken: pd.Index) -> list[str]:
-    """Return the names, each with as many primes as keep it apart from the columns that are there."""
+def unused(names: Iterable[str], taken: Iterable[Any]) -> list[str]:
+    """Return the names, each with as many primes as keep it apart from the others and those taken."""
     present, unique = set(taken), []
     for name in names:
         while name in present:
@@ -50,3 +68,62 @@ def _unused(names: Sequence[str], taken: pd.Index) -> list[str]:
         present.add(name)
         unique.append(name)
     return unique
+
+
+# -- frames ------------------------------------------------------------------------------------------------
+
+
+def as_pandas(X: Any) -> Any:
+    """Return frames of other libraries as pandas frames; anything else as it is."""
+    if kinds.is_polars_lazyframe(X):
+        raise InputError("X is a lazy frame; collect() it first.")
+    if isinstance(X, pd.DataFrame) or not kinds.is_into_dataframe(X):
+        return X
+    frame = nw.from_native(X, eager_only=True)
+    return pd.DataFrame({column.name: _pandas_column(column) for column in frame.iter_columns()})
+
+
+def _pandas_column(column: nw.Series[Any]) -> Any:
+    # By hand, because the libraries' own conversions need pyarrow.
+    if column.dtype.is_numeric() or column.dtype == nw.Boolean:
+        return column.cast(nw.Float64).to_numpy()
+    if isinstance(column.dtype, nw.Enum):
+        return pd.Categorical(column.to_list(), categories=list(column.dtype.categories))
+    if isinstance(column.dtype, nw.Categorical):
+        return pd.Categorical(column.to_list())
+    return pd.Series(column.to_list())
+
+
+def is_number(column: pd.Series) -> bool:
+    """Return whether a column holds numbers or booleans and nothing else; missing values do not count."""
+    if pd.api.types.is_numeric_dtype(column.dtype):
+        return True
+    return column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) in _NUMBERS
+
+
+def number_columns(frame: pd.DataFrame) -> npt.NDArray[np.bool_]:
+    """Return for each column (d,) whether it `is_number`, without a look at most of them."""
+    numeric = [pd.api.types.is_numeric_dtype(dtype) for dtype in frame.dtypes]
+    for j, dtype in enumerate(frame.dtypes):
+        if dtype.kind == "O" and not isinstance(dtype, pd.CategoricalDtype):
+            numeric[j] = is_number(frame.iloc[:, j])
+    return np.array(numeric, dtype=bool)
+
+
+def as_floats(frame: pd.DataFrame) -> Floats:
+    """Return a frame whose columns are all numbers as an array, NaN where a value is missing."""
+    if "O" in {dtype.kind for dtype in frame.dtypes}:
+        frame = frame.apply(pd.to_numeric)
+    return frame.to_numpy(dtype=float, na_value=np.nan)
+
+
+def require_finite(frame: pd.DataFrame) -> None:
+    """Raise `InputError` where a frame has no rows, or infinity in a column of numbers."""
+    if not len(frame):
+        raise InputError("X has no rows.")
+    numbers = frame.iloc[:, np.flatnonzero(number_columns(frame))]
+    infinite = numbers.columns[np.flatnonzero(np.isinf(as_floats(numbers)).any(axis=0))]
+    if len(infinite):
+        raise InputError(
+            f"X contains infinity, in the column {listing(infinite, 5)}; replace it by a number."
+        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Self, final
+from typing import Any, ClassVar, Self, final
 
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
@@ -11,6 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from tuplet.exceptions import InputError
 from tuplet.joint.base import JointDistribution
+from tuplet.local.columns import chooses_columns
+from tuplet.local.encoding import FeatureEncoder, encoder_for
 from tuplet.local.estimators import accepts, require_probabilities
 from tuplet.local.inputs import Features, n_rows, take_rows
 from tuplet.local.parallel import one_blas_thread
@@ -42,15 +44,24 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
     feature_names_in_ : array of str
         Only if X was a frame.
     mixed_features_ : bool
-        Whether X was a frame with columns that are no numbers; `_fit` then gets it as a pandas frame.
+        Whether X was a frame with columns that are no numbers, or one for a `ColumnTransformer`.
+    encoder_ : FeatureEncoder or None
+        What turned X into the numbers that `_fit` gets, its medians and categories learned from the training
+        rows. None where the estimators take X as it is: numbers, if they take missing ones too, or a frame.
 
     Notes
     -----
+    An `estimator` that treats the columns of a frame by itself gets the frame: a pipeline that begins with a
+    `ColumnTransformer`, with a transformer of text or categories, or with a `FunctionTransformer`.
+
     In scikit-learn's `cross_validate` and `GridSearchCV` pass a splitter, `cv=KFold(5)`, if labels are
     missing or of several types: given a number, scikit-learn tries to sort the labels of all variables.
     """
 
     # -- what a model writes ------------------------------------------------------------------------------
+
+    _encodes_features: ClassVar[bool] = True
+    """Whether `_fit` gets numbers where its estimators need them; with False, frames and NaN stay."""
 
     @abstractmethod
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
@@ -78,7 +89,9 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
         Parameters
         ----------
         X : array, sparse matrix or frame, shape (n, d)
-            Frames of pandas or polars. Columns that are no numbers need an `estimator` that can treat them.
+            Frames of pandas or polars, with columns of any kind. Columns that are no numbers become 0/1
+            columns, and missing numbers the median of their column, where an estimator needs it: see
+            `encoder_`.
         y : array, frame, sparse 0/1 matrix or lists, shape (n, m) or (n,)
             Labels of any type; missing ones are allowed (None, NaN, null). A column of booleans, or of zeros
             and ones, has both labels even if only one of them occurs. Rows belong together by position; a
@@ -107,9 +120,10 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
         if weights is not None and not weights.all():
             used = weights > 0
             X, codes, weights = take_rows(X, used), codes[used], weights[used]
+        self.encoder_ = self._learn_encoder(X, estimators)
         self.space_ = space
         self.classes_ = space.categories[0] if space.single else list(space.categories)
-        self._fit(X, codes, weights)
+        self._fit(self._encode(X), codes, weights)
         return self
 
     def _validate(self, X: Any, estimators: list[Any], *, reset: bool = False) -> Features:
@@ -118,10 +132,17 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
             self,
             X,
             reset=reset,
-            picky=next((e for e in estimators if e is not None and not accepts(e, "allow_nan")), None),
+            fussy=next((e for e in estimators if e is not None and not accepts(e, "allow_nan")), None),
             sparse=all(e is None or accepts(e, "sparse") for e in estimators),
-            mixed=all(e is not None for e in estimators),
+            frames=bool(estimators) and all(chooses_columns(e) for e in estimators),
         )
+
+    def _learn_encoder(self, X: Features, estimators: list[Any]) -> FeatureEncoder | None:
+        encoder = encoder_for(X, estimators) if self._encodes_features else None
+        return None if encoder is None else encoder.learn(X)
+
+    def _encode(self, X: Features) -> Features:
+        return X if self.encoder_ is None else self.encoder_.apply(X)
 
     # -- predicting ---------------------------------------------------------------------------------------
 
@@ -137,7 +158,7 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
         check_is_fitted(self)
         features = self._validate(X, self._estimators(self.space_.names))
         with one_blas_thread():
-            joint = self._predict_joint(features)
+            joint = self._predict_joint(self._encode(features))
         return JointPrediction(joint, self.space_, row_index(X), self._note)
 
     def predict(self, X: Any, *, loss: str | Loss = "hamming") -> Any:
@@ -180,7 +201,7 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
         tags = super().__sklearn_tags__()
         estimators = [e for e in self._estimators() if hasattr(e, "fit")]
         tags.input_tags.sparse = all(accepts(e, "sparse") for e in estimators)
-        tags.input_tags.allow_nan = all(accepts(e, "allow_nan") for e in estimators)
+        tags.input_tags.allow_nan = self._encodes_features or all(accepts(e, "allow_nan") for e in estimators)
         tags.target_tags.multi_output = True
         tags.classifier_tags.multi_label = True
         return tags

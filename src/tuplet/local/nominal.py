@@ -1,0 +1,138 @@
+"""One column of a frame: what kind it is of, its values as codes, and the 0/1 columns that stand for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from tuplet.exceptions import InputError
+from tuplet.local.inputs import is_number
+from tuplet.typing import UNKNOWN, Codes, Floats
+
+__all__ = ["Nominal", "days", "kind_of"]
+
+_LENGTHS = {"timedelta64", "timedelta"}
+_DATES = {"datetime64", "datetime", "date", "period"} | _LENGTHS
+"""What pandas calls columns of points in time, and of lengths of it."""
+
+
+def kind_of(column: pd.Series) -> Literal["number", "date", "nominal"]:
+    """Return what a column holds; booleans are numbers."""
+    if is_number(column):
+        return "number"
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return "nominal"
+    return "date" if pd.api.types.infer_dtype(column, skipna=True) in _DATES else "nominal"
+
+
+def days(column: pd.Series) -> Floats:
+    """Return points in time as days since 1970 in UTC, and lengths of time as days; NaN where missing."""
+    kind = pd.api.types.infer_dtype(column, skipna=True)
+    if kind not in _DATES and not column.isna().all():
+        raise InputError(f"X must hold dates in the column {str(column.name)!r}, as in fit.")
+    if kind in _LENGTHS:
+        lengths = pd.to_timedelta(column)
+    else:
+        moments = pd.PeriodIndex(column).to_timestamp() if kind == "period" else column
+        lengths = pd.to_datetime(pd.Series(moments), utc=True) - pd.Timestamp(0, tz="UTC")
+    return np.asarray(lengths / pd.Timedelta(days=1), dtype=float)
+
+
+@dataclass(frozen=True)
+class Nominal:
+    """The values of a column that is no number, and its place among the columns of numbers.
+
+    Parameters
+    ----------
+    source : int
+        Position of the column in X.
+    categories : tuple
+        Its values, by code.
+    single : bool
+        Whether one 0/1 column, for the second value, stands for both of two values.
+    kept : bool
+        Whether it stays one column of categories.
+    start : int
+        First of its 0/1 columns.
+    """
+
+    source: int
+    categories: tuple[Any, ...]
+    single: bool
+    kept: bool
+    start: int = 0
+
+    @classmethod
+    def learn(cls, source: int, column: pd.Series, keep: int) -> Nominal:
+        """Return the values of a column, in declared order or sorted; if they are `keep` at most, as one."""
+        codes, values = _codes_and_values(column)
+        seen = np.bincount(codes[codes != UNKNOWN], minlength=len(values)) > 0
+        complete = bool((codes != UNKNOWN).all())
+        declared = isinstance(column.dtype, pd.CategoricalDtype)
+        # A declared yes or no keeps both answers: its column must not depend on what a fold happens to show.
+        both = declared and len(values) == 2 and complete
+        found = [value for value, there in zip(values, seen, strict=True) if there or both]
+        categories = tuple(found if declared else _in_order(found))
+        single = complete and len(categories) == 2
+        return cls(source, categories, single, not single and 0 < len(categories) <= keep)
+
+    def at(self, start: int) -> Nominal:
+        """Return the same with its 0/1 columns at another place."""
+        return replace(self, start=start)
+
+    @property
+    def width(self) -> int:
+        """Number of 0/1 columns."""
+        if self.kept:
+            return 0
+        return 1 if self.single else len(self.categories)
+
+    def labels(self, name: str) -> list[str]:
+        """Return the names of the 0/1 columns."""
+        return [f"{name}={value}" for value in self.categories[len(self.categories) - self.width :]]
+
+    def codes(self, column: pd.Series) -> Codes:
+        """Return the codes (n,) of a column, `UNKNOWN` where it is missing or was not seen in fit."""
+        codes, values = _codes_and_values(column)
+        if not isinstance(column.dtype, pd.CategoricalDtype) and values and is_number(column):
+            self._require_numbers(column)
+        position = {value: code for code, value in enumerate(self.categories)}
+        # A missing value has the code -1, which picks the last entry.
+        table = np.array([*(position.get(value, UNKNOWN) for value in values), UNKNOWN], dtype=np.intp)
+        return table[codes]
+
+    def _require_numbers(self, column: pd.Series) -> None:
+        if all(isinstance(value, str) for value in self.categories):
+            raise InputError(f"X holds numbers in the column {str(column.name)!r}, but text in fit.")
+
+    def write(self, codes: Codes, answer: Floats) -> None:
+        """Put the 0/1 columns of codes (n,) into `answer`, which is zero there."""
+        if self.single:
+            answer[:, self.start] = codes == 1
+        else:
+            known = np.flatnonzero(codes != UNKNOWN)
+            answer[known, self.start + codes[known]] = 1.0
+
+
+def _codes_and_values(column: pd.Series) -> tuple[npt.NDArray[Any], list[Any]]:
+    """Return codes (n,), -1 where missing, and the values that they stand for."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return column.array.codes, column.array.categories.tolist()
+    try:
+        codes, values = pd.factorize(column)
+    except TypeError:
+        raise InputError(
+            f"X holds lists or other containers in the column {str(column.name)!r}; drop or encode it."
+        ) from None
+    return codes, values.tolist()
+
+
+def _in_order(values: list[Any]) -> list[Any]:
+    try:
+        return sorted(values)
+    except TypeError:
+        return sorted(values, key=lambda value: (type(value).__name__, repr(value)))
