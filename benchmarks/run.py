@@ -1,6 +1,11 @@
-"""Run every benchmark, print what it prints, and write it all to benchmarks/README.md.
+"""Run benchmarks and keep benchmarks/README.md: every figure on it comes from here, none is typed.
 
-python benchmarks/run.py
+    python benchmarks/run.py                 the quick ones (bench_*.py), then the page
+    python benchmarks/run.py peers chains    these, then the page
+    python benchmarks/run.py --page          only the page, from the results on disk
+
+What a benchmark prints is its section, in Markdown; it is kept in benchmarks/results/ with the command, the
+versions and the machine that made it. A benchmark that fails leaves its old section as it was.
 """
 
 from __future__ import annotations
@@ -9,39 +14,93 @@ import os
 import platform
 import subprocess
 import sys
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 HERE = Path(__file__).parent
-PACKAGES = ("tuplet", "numpy", "scipy", "scikit-learn", "pyagrum")
+RESULTS = HERE / "results"
+PACKAGES = ("tuplet", "numpy", "scipy", "scikit-learn", "numba", "pyagrum")
+
+CHAPTERS = {
+    "Speed, as ratios to named rivals": None,  # the quick ones
+    "Beside what users would pick instead": ("peers", "eight"),
+    "Generalised Bayesian network classifiers (paper 000)": ("bayesnet",),
+    "Multidimensional Bayesian network classifiers (paper 001)": ("mbc",),
+    "Multivariate probit with regression trees (paper 002)": ("probit",),
+    "Conditional trees and their mixtures (paper 003)": ("trees",),
+    "Probabilistic rule stacking (paper 004)": ("rules",),
+}
+"""Which benchmark stands in which chapter of the page."""
 
 HEADER = """# Benchmarks
 
-Written by `make bench`; do not edit by hand. Times are CPU seconds with one thread; every figure that counts
-is a ratio to a named rival in the same run.
-
+Put together by `benchmarks/run.py` from `benchmarks/results/`; do not edit by hand. Times are CPU seconds
+unless a column says otherwise. Each section names the command that made it, the versions and the machine.
 """
 
 
-def run(script: Path) -> str:
-    """Run one benchmark and return its section of the page."""
-    print(f"== {script.name}", flush=True)
-    result = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False)
-    print(result.stdout + result.stderr, flush=True)
+def quick() -> list[str]:
+    """Return the names of the benchmarks that take a minute or two."""
+    return sorted(path.stem.removeprefix("bench_") for path in HERE.glob("bench_*.py"))
+
+
+def script_of(name: str) -> Path:
+    """Return the script behind a name."""
+    for path in (HERE / f"bench_{name}.py", HERE / f"{name}.py"):
+        if path.exists():
+            return path
+    sys.exit(f"There is no benchmark {name!r}; there are {', '.join(quick())} and the studies beside them.")
+
+
+def run(name: str) -> None:
+    """Run one benchmark and keep what it prints."""
+    script = script_of(name)
+    print(f"== {name}", flush=True)
+    # Standard error stays on the terminal: progress lines belong there.
+    result = subprocess.run([sys.executable, str(script)], stdout=subprocess.PIPE, text=True, check=False)
+    print(result.stdout, flush=True)
     if result.returncode:
-        sys.exit(f"{script.name} failed; the page is left as it was.")
+        sys.exit(f"{name} failed; its section is left as it was.")
     about = script.read_text().split('"""')[1].split("\n\n    ")[0].strip()
-    return f"## {script.stem.removeprefix('bench_')}\n\n{about}\n\n```\n{result.stdout.rstrip()}\n```\n"
+    title, _, rest = about.partition("\n")
+    made = f"`python benchmarks/run.py {name}` · {machine()}"
+    # The quick ones print for the terminal, the studies in Markdown.
+    body = f"```\n{result.stdout.rstrip()}\n```" if name in quick() else result.stdout.strip()
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / f"{name}.md").write_text(f"### {title.rstrip('.')}\n{rest}\n\n{body}\n\n<sub>{made}</sub>\n")
+
+
+def machine() -> str:
+    """Return versions, cores and kind of machine."""
+    packages = ", ".join(f"{name} {_version(name)}" for name in PACKAGES)
+    return f"Python {platform.python_version()}, {packages}; {os.cpu_count()} cores, {platform.machine()}"
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "absent"
+
+
+def write_page() -> None:
+    """Put the page together from the sections on disk; a chapter without any is left out."""
+    page = [HEADER]
+    for chapter, names in CHAPTERS.items():
+        paths = [RESULTS / f"{name}.md" for name in names or quick()]
+        sections = [path.read_text() for path in paths if path.exists()]
+        if sections:
+            page.append(f"\n## {chapter}\n\n" + "\n".join(sections))
+    (HERE / "README.md").write_text("".join(page))
 
 
 def main() -> None:
-    """Run all and write the page at the end, so that a failure leaves the old one."""
-    sections = [run(script) for script in sorted(HERE.glob("bench_*.py"))]
-    packages = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
-    machine = (
-        f"Python {platform.python_version()}, {packages}; {os.cpu_count()} cores, {platform.machine()}.\n\n"
-    )
-    (HERE / "README.md").write_text(HEADER + machine + "\n".join(sections))
+    """Run what was asked for, then write the page."""
+    asked = [word for word in sys.argv[1:] if word != "--page"]
+    for name in asked or ([] if "--page" in sys.argv else quick()):
+        run(name)
+        write_page()
+    write_page()
 
 
 if __name__ == "__main__":

@@ -11,10 +11,12 @@ them.
 (44, 3)
 """
 
+from importlib import import_module
 from importlib.metadata import version
+from typing import Any
 
 from tuplet import datasets, joint, losses, metrics
-from tuplet.datasets import load_penguins
+from tuplet.datasets import list_datasets, load_dataset, load_penguins
 from tuplet.exceptions import TupletError, TupletWarning
 from tuplet.local import default_estimator
 from tuplet.models import (
@@ -45,8 +47,18 @@ __all__ = [
     "TupletWarning",
     "datasets",
     "default_estimator",
+    "evaluate",
     "joint",
+    "list_datasets",
+    "load_dataset",
     "load_penguins",
     "losses",
     "metrics",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # Comparisons bring statistics, peers and pages along: a second that who only predicts need not wait.
+    if name == "evaluate":
+        return import_module("tuplet.evaluate")
+    raise AttributeError(f"module 'tuplet' has no attribute {name!r}")

@@ -40,7 +40,7 @@ class DecisionScorer:
         -1 if the measure is a loss.
     stand_in : bool, default False
         Whether another loss may decide where `loss` cannot: Hamming where a loss for binary variables
-        meets more categories, F1 where there are too many outcomes for Jaccard. It suits measures that are
+        meets more categories or labels of which none is known as positive, F1 where there are too many outcomes for Jaccard. It suits measures that are
         defined for these too.
 
     Examples
@@ -56,7 +56,7 @@ class DecisionScorer:
 
     def __call__(self, estimator: Any, X: Any, Y: Any, sample_weight: npt.ArrayLike | None = None) -> float:
         """Score a fitted estimator on the labels Y of X."""
-        model, X = _unwrap(estimator, X)
+        model, X = unwrap(estimator, X)
         space = getattr(model, "space_", None)
         takes_loss = "loss" in inspect.signature(model.predict).parameters
         loss = _feasible(self.loss, space) if self.stand_in else self.loss
@@ -71,12 +71,12 @@ def _feasible(loss: Loss | str, space: ClassSpace | None) -> Loss | str:
     """Return the loss if it can decide in this space, or what comes closest.
 
     Where every variable has more than two categories, true and predicted sets have m pairs each, and the
-    decision for Hamming is the one for F1.
+    decision for Hamming is the one for F1. It also stands in where nobody said which label is positive.
     """
     wanted = get_loss(loss)
     if space is None or not wanted.binary:
         return loss
-    if max(space.cards) > 2:
+    if max(space.cards) > 2 or not all(map(space.knows_positive, range(space.n_variables))):
         return "hamming"
     limit = wanted.limit if isinstance(wanted, Jaccard) and wanted.candidates == "all" else math.inf
     return "f1" if math.prod(space.cards) > limit else loss
@@ -105,7 +105,7 @@ class ProbabilityScorer:
 
     def __call__(self, estimator: Any, X: Any, Y: Any, sample_weight: npt.ArrayLike | None = None) -> float:
         """Score a fitted estimator on the labels Y of X."""
-        model, X = _unwrap(estimator, X)
+        model, X = unwrap(estimator, X)
         if not hasattr(model, "predict_joint"):
             raise InputError(
                 f"{self!r} needs a model with predict_joint, found {type(model).__name__}; use a model of"
@@ -195,7 +195,7 @@ def top_k_scorer(k: int) -> ProbabilityScorer:
     return ProbabilityScorer(partial(probabilities.top_k_accuracy, k=k))
 
 
-def _unwrap(estimator: Any, X: Any) -> tuple[Any, Any]:
+def unwrap(estimator: Any, X: Any) -> tuple[Any, Any]:
     """Return the model inside of pipelines and fitted searches, and what it is given of X."""
     while True:
         if hasattr(estimator, "best_estimator_"):

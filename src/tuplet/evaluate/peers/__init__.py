@@ -1,0 +1,13 @@
+"""What users would pick instead of Tuplet, in a form that can be compared with it.
+
+`PeerClassifier` puts any multi-output classifier behind the interface of Tuplet's models: its joint is the
+product of its labels' probabilities, with a stated floor, and its decisions are its own. `default_peers` is
+the list of those that a comparison should not be without, `AveragedChains` the one of them that is a recipe
+in scikit-learn's documentation and no class.
+"""
+
+from tuplet.evaluate.peers.catalogue import default_peers
+from tuplet.evaluate.peers.chains import AveragedChains
+from tuplet.evaluate.peers.classifier import PeerClassifier
+
+__all__ = ["AveragedChains", "PeerClassifier", "default_peers"]

@@ -1,0 +1,23 @@
+"""Printed forms of comparisons: Markdown, LaTeX, text for terminals, and one page of HTML.
+
+All take scores as frames, data sets x models, and mark the best of each line: every score that rounds to the
+same digits. What is missing is a short sign with its reason in a footnote.
+"""
+
+from tuplet.evaluate.report.grid import ScoreTable
+from tuplet.evaluate.report.html import PlainTable
+from tuplet.evaluate.report.latex import latex_table
+from tuplet.evaluate.report.markdown import markdown_table
+from tuplet.evaluate.report.page import Picture, Section, html_page
+from tuplet.evaluate.report.terminal import text_table
+
+__all__ = [
+    "Picture",
+    "PlainTable",
+    "ScoreTable",
+    "Section",
+    "html_page",
+    "latex_table",
+    "markdown_table",
+    "text_table",
+]

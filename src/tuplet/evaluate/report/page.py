@@ -1,0 +1,140 @@
+"""One HTML file with tables that can be sorted, and pictures."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+import pandas as pd
+
+from tuplet.evaluate.report.grid import ScoreTable
+from tuplet.evaluate.report.html import PlainTable, html_table
+from tuplet.evaluate.report.svg import inline_svg
+
+__all__ = ["Picture", "Section", "html_page"]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture and what it shows.
+
+    Parameters
+    ----------
+    figure : matplotlib Figure or Axes
+        It is not closed.
+    caption : str
+        Above the picture, and read to those who do not see it.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from matplotlib import pyplot
+    >>> Picture(pyplot.figure(), caption="average ranks").caption
+    'average ranks'
+    """
+
+    figure: Any
+    caption: str = ""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a page.
+
+    Parameters
+    ----------
+    heading : str
+    text : str
+        Plain text; empty lines separate paragraphs.
+    tables : sequence of ScoreTable, PlainTable or DataFrame
+    figures : sequence of Picture, or of matplotlib Figures or Axes
+
+    Examples
+    --------
+    >>> Section("Exact match", tables=[pd.DataFrame({"chain": [0.3]}, index=["emotions"])]).heading
+    'Exact match'
+    """
+
+    heading: str
+    text: str = ""
+    tables: Sequence[ScoreTable | PlainTable | pd.DataFrame] = ()
+    figures: Sequence[Any] = ()
+
+
+def html_page(title: str, sections: Sequence[Section], *, text: str = "") -> str:
+    """Return a page that needs nothing else: styles, the script that sorts, and pictures are inside.
+
+    Tables are sorted by a click on a heading. Wide ones scroll by themselves, their first column in place.
+    The page follows the reader's choice of light or dark.
+
+    Parameters
+    ----------
+    title : str
+    sections : sequence of Section
+    text : str
+        Below the title; plain text, empty lines separate paragraphs.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> mean = pd.DataFrame({"chain": [0.31], "prior": [0.12]}, index=["emotions"])
+    >>> page = html_page("Comparison", [Section("Exact match", tables=[ScoreTable(mean)])])
+    >>> page.startswith("<!doctype html>"), '<td class="best" data-value="0.31">0.310</td>' in page
+    (True, True)
+    """
+    body = "\n".join(_section(section, f"s{i}") for i, section in enumerate(sections, start=1))
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(title)}</title>\n<style>\n{_asset('page.css')}</style>\n</head>\n<body>\n<main>\n"
+        f"<h1>{escape(title)}</h1>\n{_paragraphs(text)}\n{_contents(sections)}\n{body}\n</main>\n"
+        f"<script>\n{_asset('page.js')}</script>\n</body>\n</html>\n"
+    )
+
+
+def _asset(name: str) -> str:
+    return files("tuplet.evaluate.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _contents(sections: Sequence[Section]) -> str:
+    if len(sections) < 2:
+        return ""
+    entries = "".join(
+        f'<li><a href="#s{i}">{escape(section.heading)}</a></li>'
+        for i, section in enumerate(sections, start=1)
+    )
+    return f'<nav aria-label="Sections"><ul>{entries}</ul></nav>'
+
+
+def _section(section: Section, name: str) -> str:
+    tables = "\n".join(html_table(table, f"{name}-t{i}-") for i, table in enumerate(section.tables, start=1))
+    pictures = "\n".join(
+        _picture(figure, f"{name}-f{i}-") for i, figure in enumerate(section.figures, start=1)
+    )
+    parts = [
+        f"<h2>{escape(section.heading)}</h2>",
+        _paragraphs(section.text),
+        tables,
+        f'<div class="pictures">{pictures}</div>' if pictures else "",
+    ]
+    return "\n".join([f'<section id="{name}">', *filter(None, parts), "</section>"])
+
+
+def _paragraphs(text: str) -> str:
+    parts = (part.strip() for part in re.split(r"\n\s*\n", text))
+    return "\n".join(f"<p>{escape(part)}</p>" for part in parts if part)
+
+
+def _picture(figure: Any, prefix: str) -> str:
+    picture = figure if isinstance(figure, Picture) else Picture(figure)
+    svg = inline_svg(picture.figure, prefix, picture.caption or "picture")
+    above = f"<figcaption>{escape(picture.caption)}</figcaption>" if picture.caption else ""
+    return f'<figure>{above}<div class="scroll" tabindex="0">{svg}</div></figure>'

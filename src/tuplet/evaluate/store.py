@@ -1,0 +1,96 @@
+"""Finished fits on disk: one small file each, so that nothing finished is ever done again."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import uuid
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tuplet.exceptions import InputError, TupletWarning
+
+__all__ = ["Record", "Store", "record_key"]
+
+Record = dict[str, Any]
+
+
+class Store:
+    """A folder of records, one JSON file for each fit.
+
+    A record is written to a file of its own and then renamed, which is atomic: a run that is killed leaves
+    whole records only, and two runs in one folder cannot spoil each other's. The worst they do is to make the
+    same fit twice.
+
+    Parameters
+    ----------
+    folder : path
+        Made if it does not exist.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = Path(folder).expanduser()
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(
+                f"The folder for finished fits cannot be made ({error}); pass another one as cache."
+            ) from None
+
+    def get(self, key: str) -> Record | None:
+        """Return the record of a key, None if there is none."""
+        path = self.folder / key
+        return _read(path) if path.exists() else None
+
+    def put(self, key: str, record: Record) -> None:
+        """Write a record: all of it or nothing."""
+        path = self.folder / key
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = path.with_name(f".{uuid.uuid4().hex}.part")
+        try:
+            with draft.open("w", encoding="utf-8") as file:
+                json.dump(record, file, indent=1)
+                file.flush()
+                os.fsync(file.fileno())
+            draft.replace(path)
+        finally:
+            draft.unlink(missing_ok=True)
+
+    def __iter__(self) -> Iterator[Record]:
+        """Yield all records, in the order of their names."""
+        found = (_read(path) for path in sorted(self.folder.glob("*/*.json")))
+        return (record for record in found if record is not None)
+
+
+def record_key(dataset: str, model: str, fold: int, digest: str) -> str:
+    """Return where the record of a fit lies: names for people, a digest to tell apart what they do not.
+
+    Examples
+    --------
+    >>> record_key("yeast", "chain, 10 orders", 3, "0a1b")
+    'yeast/chain-10-orders.3.0a1b.json'
+    """
+    return f"{_slug(dataset)}/{_slug(model)}.{fold}.{digest}.json"
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"\W+", "-", name).strip("-")[:60] or "unnamed"
+
+
+def _read(path: Path) -> Record | None:
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(record, dict):
+            return record
+        problem = "it holds no record"
+    except (OSError, ValueError) as error:
+        problem = str(error)
+    warnings.warn(
+        f"The finished fit in {path.name} cannot be read ({problem}); it is made again.",
+        TupletWarning,
+        stacklevel=3,
+    )
+    return None

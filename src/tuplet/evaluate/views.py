@@ -1,0 +1,176 @@
+"""What can be seen in a comparison: tests, pictures, and a page with all of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import pandas as pd
+
+from tuplet.evaluate import plots, statistics
+from tuplet.evaluate.report import Picture, PlainTable, ScoreTable, Section, html_page
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from tuplet.evaluate.comparison import Comparison
+
+__all__ = ["Plots", "Tests", "comparison_page"]
+
+_FEWEST = 3
+"""Least number of models, and of data sets, for which a test of all ranks says anything."""
+
+
+class Tests:
+    """Statistics of a comparison over its data sets; see `tuplet.evaluate.statistics` for each."""
+
+    def __init__(self, comparison: Comparison) -> None:
+        self._comparison = comparison
+
+    def ranks(self, score: str) -> pd.Series:
+        """Average ranks of the models over the data sets; the best has the lowest."""
+        return statistics.average_ranks(self._comparison.table(score))
+
+    def friedman(self, score: str, *, aligned: bool = False) -> Any:
+        """Whether the models differ at all, by plain or by aligned ranks."""
+        table = self._comparison.table(score)
+        return statistics.friedman_aligned(table) if aligned else statistics.friedman(table)
+
+    def nemenyi(self, score: str, *, alpha: float = 0.05) -> statistics.PairTests:
+        """Which pairs differ, by the distance of their average ranks."""
+        return statistics.nemenyi(self._comparison.table(score), alpha=alpha)
+
+    def conover(
+        self, score: str, *, adjust: Literal["holm"] | None = None, alpha: float = 0.05
+    ) -> statistics.PairTests:
+        """Which pairs differ, by Conover's t test of rank sums."""
+        return statistics.conover(self._comparison.table(score), adjust=adjust, alpha=alpha)
+
+    def versus(self, score: str, control: str, **settings: Any) -> statistics.ControlTests:
+        """Which models differ from one of them; Holm's step-down unless told."""
+        return statistics.versus_control(self._comparison.table(score), control, **settings)
+
+    def wilcoxon(self, score: str, a: str, b: str) -> Any:
+        """Whether two models differ, by signed ranks over the data sets."""
+        return statistics.wilcoxon(self._comparison.table(score), a, b)
+
+    def bayesian(self, score: str, a: str, b: str, *, rope: float = 0.0, random_state: int = 0) -> Any:
+        """How probable it is that one of two models is better on the next data set."""
+        table = self._comparison.table(score)
+        return statistics.bayesian_signed_rank(table, a, b, rope=rope, random_state=random_state)
+
+    def paired_t(self, score: str, **settings: Any) -> Any:
+        """Wins, ties and losses by paired t tests over the folds of each data set."""
+        return statistics.paired_t(self._comparison.folds(score), **settings)
+
+
+class Plots:
+    """Pictures of a comparison, each a matplotlib Axes; see `tuplet.evaluate.plots` for each."""
+
+    def __init__(self, comparison: Comparison) -> None:
+        self._comparison = comparison
+
+    def critical_differences(
+        self, score: str, *, alpha: float = 0.05, title: str = "", ax: Axes | None = None
+    ) -> Axes:
+        """Average ranks on an axis; models that do not differ by the test of Nemenyi are joined."""
+        found = self._comparison.tests.nemenyi(score, alpha=alpha)
+        return plots.plot_critical_differences(found.ranks, found.critical_difference, title=title, ax=ax)
+
+    def pairs(self, score: str, a: str, b: str, *, title: str = "", ax: Axes | None = None) -> Axes:
+        """One model against another, a point for each data set."""
+        comparison = self._comparison
+        return plots.plot_pairs(
+            comparison.table(score), a, b, errors=_errors(comparison, score), title=title, ax=ax
+        )
+
+    def differences(self, score: str, a: str, b: str, *, title: str = "", ax: Axes | None = None) -> Axes:
+        """Difference of two models on each data set, as sorted bars."""
+        comparison = self._comparison
+        return plots.plot_differences(comparison.table(score), a, b, title=title, ax=ax)
+
+    def boxes(self, score: str, *, title: str = "", ax: Axes | None = None) -> Axes:
+        """Box plots of the scores of all folds, centred in each data set."""
+        folds = self._comparison.tidy(score).dropna(subset="value")
+        return plots.plot_centred_boxes(folds, title=title, ax=ax)
+
+    def calibration(
+        self,
+        kind: Literal["marginals", "mode"] = "marginals",
+        *,
+        models: list[str] | None = None,
+        dataset: str | None = None,
+        n_bins: int = 10,
+        title: str = "",
+        ax: Axes | None = None,
+    ) -> Axes:
+        """Predicted against observed frequencies: of single labels, or of the most probable combination."""
+        comparison = self._comparison
+        bins = {
+            model: comparison.calibration_table(kind, model=model, dataset=dataset, n_bins=n_bins)
+            for model in models or comparison.models
+        }
+        drawn = {model: table for model, table in bins.items() if len(table)}
+        return plots.plot_calibration(drawn, title=title, ax=ax)
+
+
+def _errors(comparison: Comparison, score: str) -> pd.DataFrame | None:
+    """Return standard errors of the means over folds, None if there is one fold only."""
+    n_folds = comparison.runs.groupby("dataset")["fold"].nunique().reindex(comparison.datasets)
+    errors = comparison.spread(score).div(n_folds**0.5, axis=0)
+    return errors if errors.notna().to_numpy().any() else None
+
+
+# -- the page ----------------------------------------------------------------------------------------------
+
+
+def comparison_page(comparison: Comparison, scores: tuple[str, ...], title: str) -> str:
+    """Return one HTML page: a section for each score, then calibration, costs and problems."""
+    sections = [_score_section(comparison, score) for score in scores]
+    sections += _calibration_section(comparison)
+    costs = comparison.costs().reset_index()
+    sections.append(Section("Costs", "Means over folds.", tables=[PlainTable(costs)]))
+    problems = comparison.problems()
+    if len(problems):
+        sections.append(Section("Problems", tables=[PlainTable(problems)]))
+    n_models, n_sets = len(comparison.models), len(comparison.datasets)
+    about = f"{n_models} models on {n_sets} data sets. Greater is better in every table of scores."
+    return html_page(title, sections, text=about)
+
+
+def _score_section(comparison: Comparison, score: str) -> Section:
+    printed = comparison._printed(score)
+    complete = int(printed["mean"].notna().all(axis=1).sum())
+    text, figures = "", []
+    if complete >= _FEWEST and len(comparison.models) >= _FEWEST:
+        text = f"{comparison.tests.friedman(score)}\n\n{comparison.tests.nemenyi(score)}"
+        figures.append(Picture(_closed(comparison.plot.critical_differences(score)), "Average ranks."))
+    if len(comparison.runs["fold"].unique()) > 1 and len(comparison.models) > 1 and complete:
+        figures.append(
+            Picture(_closed(comparison.plot.boxes(score)), "Scores of all folds, centred in each data set.")
+        )
+    return Section(
+        score.replace("_", " ").capitalize(), text, tables=[ScoreTable(**printed)], figures=figures
+    )
+
+
+def _calibration_section(comparison: Comparison) -> list[Section]:
+    if comparison.calibration is None:
+        return []
+    captions: dict[Literal["marginals", "mode"], str] = {
+        "marginals": "Probabilities of single labels.",
+        "mode": "Probability of the most probable combination.",
+    }
+    figures = [
+        Picture(_closed(comparison.plot.calibration(kind)), caption)
+        for kind, caption in captions.items()
+        if (comparison.calibration["kind"] == kind).any()
+    ]
+    return [Section("Calibration", "All data sets and folds together.", figures=figures)]
+
+
+def _closed(ax: Axes) -> Axes:
+    """Return the picture, no longer counted among pyplot's open figures."""
+    import matplotlib.pyplot as plt
+
+    plt.close(ax.figure)  # type: ignore[arg-type]
+    return ax

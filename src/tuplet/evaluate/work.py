@@ -1,0 +1,148 @@
+"""One fit: a model learns a training fold, and everything that is asked about it comes from one joint."""
+
+from __future__ import annotations
+
+import inspect
+import time
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import pandas as pd
+from sklearn.base import clone
+
+from tuplet.evaluate.isolation import MemoryMeter
+from tuplet.evaluate.store import Record
+from tuplet.exceptions import TupletError
+from tuplet.losses import Loss
+from tuplet.metrics import marginal_calibration, mode_calibration, n_floored
+from tuplet.metrics.scorers import unwrap
+from tuplet.prediction import JointPrediction
+
+__all__ = ["N_BINS", "Answer", "Scorer", "do_work"]
+
+N_BINS = 20
+"""Bins of the stored calibration tables; pictures may join neighbours."""
+
+Scorer = Callable[[Any, Any, Any], float]
+"""(fitted model, X, Y) -> score, greater is better; as scikit-learn has it."""
+
+_CALIBRATIONS = {"marginals": marginal_calibration, "mode": mode_calibration}
+
+
+def do_work(
+    model: Any,
+    X_train: Any,
+    Y_train: Any,
+    X_test: Any,
+    Y_test: Any,
+    scorers: Mapping[str, Scorer],
+    calibration: bool,
+) -> Record:
+    """Fit, predict one joint, ask it everything, and return what came of it as plain values.
+
+    An error is no end: it becomes a record with status "failed" and its reason. A score that the joint
+    cannot give (too many outcomes, say) is missing, for the reason that `score_problems` holds. The time of
+    prediction includes all that was asked, since many forms of a joint compute nothing before.
+    """
+    meter = MemoryMeter()
+    record: Record = {"n_train": len(Y_train), "n_test": len(Y_test), "scores": {}}
+    with _collected_warnings(record):
+        try:
+            with _timed(record, "fit"):
+                fitted = clone(model).fit(X_train, Y_train)
+            with _timed(record, "predict"):
+                record |= _ask(Answer(fitted, X_test), X_test, Y_test, scorers, calibration)
+        except Exception as error:
+            record |= {"status": "failed", "reason": _reason(error), "trace": traceback.format_exc()}
+        else:
+            record["status"] = "ok"
+    record["peak_memory_mb"] = meter.peak_mb()
+    return record
+
+
+class Answer:
+    """A prediction that poses as the model that made it, so that scorers take all from the one joint.
+
+    Decisions are remembered by their loss. A model whose `predict` takes no loss (a peer that decides its own
+    way, or a `DecisionClassifier`) is asked for its decision once.
+    """
+
+    def __init__(self, fitted: Any, X: Any) -> None:
+        model, X = unwrap(fitted, X)
+        self.model = model
+        self.prediction: JointPrediction = model.predict_joint(X)
+        self.space_ = self.prediction.space
+        self._decided: dict[str, Any] = {}
+        self.predict: Callable[..., Any] = self._decide
+        if "loss" not in inspect.signature(model.predict).parameters:
+            own = model.predict(X)
+            self.predict = lambda X: own
+
+    def predict_joint(self, X: Any) -> JointPrediction:
+        """Return the one joint."""
+        return self.prediction
+
+    def n_floored(self, Y: Any) -> int:
+        """Count the test rows that are charged a floor; peers apply theirs to single labels and know how."""
+        own = getattr(self.model, "n_floored", None)
+        return n_floored(Y, self.prediction) if own is None else own(Y, self.prediction)
+
+    def _decide(self, X: Any, *, loss: str | Loss) -> Any:
+        key = repr(loss)
+        if key not in self._decided:
+            codes = self.prediction._decide(loss, "predict")
+            self._decided[key] = self.space_.decode(codes, self.prediction.index)
+        return self._decided[key]
+
+
+def _ask(answer: Answer, X: Any, Y: Any, scorers: Mapping[str, Scorer], calibration: bool) -> Record:
+    scores, bins, problems = {}, {}, {}
+    for name, scorer in scorers.items():
+        try:
+            scores[name] = float(scorer(answer, X, Y))
+        except TupletError as error:
+            scores[name], problems[name] = float("nan"), _reason(error)
+    for name, measure in _CALIBRATIONS.items() if calibration else ():
+        try:
+            bins[name] = _columns(measure(Y, answer.prediction, N_BINS))
+        except TupletError as error:
+            problems[name] = _reason(error)
+    return {
+        "scores": scores,
+        "calibration": bins if calibration else None,
+        "score_problems": problems,
+        "n_floored": answer.n_floored(Y),
+    }
+
+
+def _columns(frame: pd.DataFrame) -> dict[str, list[float]]:
+    return {str(name): column.tolist() for name, column in frame.items()}
+
+
+def _reason(error: BaseException) -> str:
+    text = " ".join(str(error).split())
+    return text if isinstance(error, TupletError) else f"{type(error).__name__}: {text}".rstrip(": ")
+
+
+@contextmanager
+def _timed(record: Record, what: str) -> Iterator[None]:
+    wall, cpu = time.perf_counter(), time.process_time()
+    try:
+        yield
+    finally:
+        record[f"{what}_seconds"] = time.perf_counter() - wall
+        record[f"{what}_cpu_seconds"] = time.process_time() - cpu
+
+
+@contextmanager
+def _collected_warnings(record: Record) -> Iterator[None]:
+    """Keep warnings out of the terminal, where nobody could tell which fit they belong to."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    counts = Counter(f"{w.category.__name__}: {' '.join(str(w.message).split())}" for w in caught)
+    record["warnings"] = [text if n == 1 else f"{text} ({n} times)" for text, n in counts.most_common(10)]

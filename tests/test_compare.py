@@ -1,0 +1,329 @@
+"""Comparisons: the same folds for all, nothing finished done twice, and no model ends the run."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import tuplet
+from troubled import Hungry, Noted, fits_noted
+from tuplet import ChainClassifier, DecisionClassifier, IndependentClassifier, PriorClassifier
+from tuplet.evaluate.compare import compare
+from tuplet.evaluate.comparison import Comparison
+from tuplet.evaluate.store import Store
+from tuplet.exceptions import InputError, TupletWarning
+from tuplet.metrics import SCORERS
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(60, 3))
+Y = pd.DataFrame({"a": (X[:, 0] > 0).astype(int), "b": np.where(X[:, 1] > 0, "yes", "no")})
+SETS = {"made": (X, Y)}
+
+
+def quick(models, datasets=SETS, **settings):
+    settings = {"cv": 3, "isolate": False, "scores": ["exact_match", "joint_log_likelihood"]} | settings
+    return compare(models, datasets, **settings)
+
+
+# -- numbers -----------------------------------------------------------------------------------------------
+
+
+def test_scores_are_those_of_a_plain_loop():
+    models = {"prior": PriorClassifier(), "chain": ChainClassifier(order=[0, 1])}
+    result = quick(models, cv=KFold(4), scores=None)
+    for name, model in models.items():
+        for fold, (train, test) in enumerate(KFold(4).split(X)):
+            fitted = clone(model).fit(X[train], Y.iloc[train])
+            line = result.runs.set_index(["model", "fold"]).loc[(name, fold)]
+            assert line["status"] == "ok"
+            assert (line["n_train"], line["n_test"]) == (45, 15)
+            for score, scorer in SCORERS.items():
+                assert line[score] == pytest.approx(scorer(fitted, X[test], Y.iloc[test])), score
+
+
+def test_isolated_and_parallel_runs_give_the_same_numbers():
+    models = {"prior": PriorClassifier(), "nearest": IndependentClassifier(KNeighborsClassifier(3))}
+    here, there = quick(models), quick(models, isolate=True, n_jobs=2)
+    columns = ["dataset", "model", "fold", "status", "n_train", "n_test", "n_floored", *here.scores]
+    pd.testing.assert_frame_equal(here.runs[columns], there.runs[columns])
+    pd.testing.assert_frame_equal(here.calibration, there.calibration)
+    assert (there.runs["peak_memory_mb"] >= 0).all()
+    assert (there.runs["fit_cpu_seconds"] > 0).all()
+
+
+def test_peak_memory_is_that_of_the_fit_alone():
+    models = {f"{mb}": Hungry(os.devnull, megabytes=mb) for mb in (200, 0)}
+    peak = quick(models, isolate=True, cv=2).table("peak_memory_mb").loc["made"]
+    assert 200 <= peak["200"] < 280
+    assert peak["0"] < 80
+
+
+@pytest.mark.parametrize("wrapped", ["pipeline", "search", "decision"])
+def test_models_inside_of_others_are_found(wrapped):
+    chain = ChainClassifier()
+    model = {
+        "pipeline": make_pipeline(StandardScaler(), chain),
+        "search": GridSearchCV(chain, {"n_chains": [1]}, cv=KFold(2)),
+        "decision": DecisionClassifier(chain, loss="subset"),
+    }[wrapped]
+    result = quick({"plain": chain, wrapped: model})
+    table = result.table("joint_log_likelihood")
+    assert table.loc["made", wrapped] == pytest.approx(table.loc["made", "plain"], abs=0.02)
+
+
+def test_plain_scikit_learn_classifiers_are_peers():
+    result = quick({"nearest": KNeighborsClassifier(1)})
+    assert result.runs["status"].eq("ok").all()
+    wrong = (1 - result.runs["exact_match"]) * result.runs["n_test"]  # one neighbour is certain, always
+    assert result.runs["n_floored"].tolist() == pytest.approx(wrong.tolist())
+
+
+def test_a_seed_reaches_every_random_state_and_differs_between_folds(tmp_path):
+    notes = tmp_path / "notes"
+    quick({"noted": Noted(notes)})
+    first = fits_noted(notes)
+    assert len(set(first)) == 3
+    quick({"noted": Noted(notes)})
+    assert fits_noted(notes)[3:] == first
+    quick({"noted": Noted(notes)}, random_state=1)
+    assert set(fits_noted(notes)[6:]).isdisjoint(first)
+
+
+# -- what was done is done ---------------------------------------------------------------------------------
+
+
+def test_a_second_run_repeats_nothing_and_an_extended_one_does_what_is_new(tmp_path):
+    notes, cache = tmp_path / "notes", tmp_path / "cache"
+    first = quick({"noted": Noted(notes)}, cache=cache)
+    again = quick({"noted": Noted(notes)}, cache=cache)
+    assert len(fits_noted(notes)) == 3
+    pd.testing.assert_frame_equal(first.runs, again.runs)
+    quick(
+        {"noted": Noted(notes), "prior": PriorClassifier()}, {**SETS, "half": (X[:30], Y[:30])}, cache=cache
+    )
+    assert len(fits_noted(notes)) == 6
+
+
+def test_renamed_models_keep_their_own_files_but_changed_settings_data_or_seeds_do_not_match(tmp_path):
+    notes, cache = tmp_path / "notes", tmp_path / "cache"
+    quick({"noted": Noted(notes)}, cache=cache)
+    changes = [
+        ({"noted": Noted(notes, seconds=0.001)}, SETS, {}),
+        ({"noted": Noted(notes)}, {"made": (X + 1, Y)}, {}),
+        ({"noted": Noted(notes)}, {"made": (X, Y.replace({"yes": "ja"}))}, {}),
+        ({"noted": Noted(notes)}, SETS, {"random_state": 1}),
+    ]
+    for k, (models, sets, settings) in enumerate(changes, start=1):
+        quick(models, sets, cache=cache, **settings)
+        assert len(fits_noted(notes)) == 3 * (k + 1)
+
+
+def test_a_new_score_is_worth_a_new_fit_and_the_old_ones_are_not_asked_again(tmp_path):
+    notes, cache = tmp_path / "notes", tmp_path / "cache"
+    quick({"noted": Noted(notes)}, cache=cache)
+    more = quick({"noted": Noted(notes)}, cache=cache, scores=["exact_match", "neg_brier_score"])
+    assert len(fits_noted(notes)) == 6
+    assert more.runs["neg_brier_score"].notna().all()
+
+
+def test_spoiled_records_are_made_again(tmp_path):
+    notes = tmp_path / "notes"
+    quick({"noted": Noted(notes)}, cache=tmp_path)
+    files = sorted(tmp_path.glob("made/*.json"))
+    files[0].write_text(files[0].read_text()[:40])
+    files[1].write_text("[]")
+    with pytest.warns(TupletWarning, match="cannot be read"):
+        again = quick({"noted": Noted(notes)}, cache=tmp_path)
+    assert len(fits_noted(notes)) == 5
+    assert again.runs["status"].eq("ok").all()
+
+
+def test_results_can_be_read_from_the_folder_alone(tmp_path):
+    result = quick({"prior": PriorClassifier()}, cache=tmp_path)
+    read = Comparison.from_folder(tmp_path)
+    pd.testing.assert_frame_equal(read.table("exact_match"), result.table("exact_match"))
+
+
+SCRIPT = """
+    import sys
+    from pathlib import Path
+    sys.path.insert(0, {tests!r})
+    from test_compare import Noted, quick
+    # no main guard, as in a notebook
+    print(len(quick({{"noted": Noted({notes!r}, seconds=0.4)}}, cv=6, isolate=True, cache={cache!r}).runs))
+"""
+
+
+def start(tmp_path):
+    code = SCRIPT.format(
+        tests=str(Path(__file__).parent), notes=str(tmp_path / "notes"), cache=str(tmp_path / "cache")
+    )
+    return subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_a_killed_run_loses_only_the_fit_under_way(tmp_path):
+    run = start(tmp_path)
+    while len(fits_noted(tmp_path / "notes")) < 3 and run.poll() is None:
+        time.sleep(0.02)
+    run.send_signal(signal.SIGKILL)
+    run.communicate()
+    finished = list((tmp_path / "cache").glob("made/*.json"))
+    assert len(finished) >= 2
+    output, errors = start(tmp_path).communicate(timeout=120)
+    assert (output.strip(), errors) == ("6", "")
+    # One fit was under way when the axe fell: it may have been made twice, no other.
+    assert len(fits_noted(tmp_path / "notes")) <= 7
+
+
+def test_two_runs_at_once_agree(tmp_path):
+    both = [start(tmp_path), start(tmp_path)]
+    for run in both:
+        assert run.communicate(timeout=120) == ("6\n", "")
+    assert len(list((tmp_path / "cache").glob("made/*"))) == 6
+
+
+# -- trouble -----------------------------------------------------------------------------------------------
+
+
+def test_an_error_is_a_line_with_its_reason_and_is_tried_again(tmp_path):
+    notes = tmp_path / "notes"
+    models = {"bad": Noted(notes, "fail"), "prior": PriorClassifier()}
+    result = quick(models, cache=tmp_path / "cache")
+    assert result.problems().to_dict("records") == [
+        {
+            "dataset": "made",
+            "model": "bad",
+            "status": "failed",
+            "reason": "ValueError: no luck today",
+            "folds": 3,
+        }
+    ]
+    assert result.table("exact_match").isna().to_numpy().tolist() == [[True, False]]
+    quick(models, cache=tmp_path / "cache")
+    assert len(fits_noted(notes)) == 6
+
+
+def test_a_model_over_time_is_stopped_and_not_tried_on_further_folds(tmp_path):
+    notes, cache = tmp_path / "notes", tmp_path / "cache"
+    models = {"slow": Noted(notes, seconds=60.0), "prior": PriorClassifier()}
+    begun = time.monotonic()
+    result = quick(models, isolate=True, time_limit=3, cache=cache)
+    assert time.monotonic() - begun < 40
+    assert result.runs.query("model == 'slow'")["status"].tolist() == ["over time", "not run", "not run"]
+    assert set(result.problems()["reason"]) == {"stopped after 3 s", "over time on fold 0"}
+    assert result.runs.query("model == 'prior'")["status"].eq("ok").all()
+    quick(models, isolate=True, time_limit=2, cache=cache)
+    assert len(fits_noted(notes)) == 1
+
+
+def test_a_process_that_dies_takes_nothing_with_it():
+    result = quick({"bad": Noted(os.devnull, "die"), "prior": PriorClassifier()}, isolate=True, cv=2)
+    assert result.runs["status"].tolist() == ["crashed", "ok", "crashed", "ok"]
+    assert "out of memory" in result.runs["reason"].iloc[0]
+
+
+def test_an_interrupt_keeps_what_is_finished(tmp_path):
+    with pytest.warns(TupletWarning, match="interrupted after 1 of 3 fits"):
+        result = quick({"noted": Noted(tmp_path / "notes", "interrupt")})
+    assert result.runs["status"].tolist() == ["ok", "not run", "not run"]
+
+
+def test_warnings_are_kept_with_their_fit_and_out_of_sight(tmp_path):
+    quick({"noted": Noted(tmp_path / "notes", "warn")}, cache=tmp_path / "cache")
+    (record, *_) = Store(tmp_path / "cache")
+    assert record["warnings"] == ["UserWarning: take care (3 times)"]
+
+
+def test_a_score_that_cannot_be_had_is_missing_and_the_others_are_not():
+    def intractable(model, X, Y):
+        raise tuplet.exceptions.IntractableError("too wide")
+
+    result = quick({"prior": PriorClassifier()}, scores={"wide": intractable, "exact": "exact_match"})
+    assert result.runs["wide"].isna().all()
+    assert result.runs["exact"].notna().all()
+
+
+@pytest.mark.parametrize(
+    ("models", "datasets", "settings", "message"),
+    [
+        ({}, SETS, {}, "no models"),
+        ([], SETS, {}, "no models"),
+        ([PriorClassifier(), PriorClassifier()], SETS, {}, "several models are a PriorClassifier"),
+        ({"a": PriorClassifier}, SETS, {}, "'a' must be a classifier"),
+        ({"a": PriorClassifier()}, {}, {}, "no data sets"),
+        ({"a": PriorClassifier()}, [(X, Y)], {}, "must be a name, a Dataset"),
+        ({"a": PriorClassifier()}, {"made": X}, {}, "must be a name, a Dataset"),
+        ({"a": PriorClassifier()}, SETS, {"scores": ["accuracy"]}, "A scorer must be one of"),
+        ({"a": PriorClassifier()}, SETS, {"time_limit": 1}, "isolate=True"),
+    ],
+)
+def test_what_cannot_be_compared_is_said(models, datasets, settings, message):
+    with pytest.raises(InputError, match=message):
+        quick(models, datasets, **settings)
+
+
+# -- tables ------------------------------------------------------------------------------------------------
+
+
+def test_tables_of_a_comparison():
+    result = quick([PriorClassifier(), ChainClassifier()], {**SETS, "half": (X[:30], Y[:30])})
+    table = result.table("exact_match")
+    assert (list(table.index), list(table.columns)) == (
+        ["made", "half"],
+        ["PriorClassifier", "ChainClassifier"],
+    )
+    folds = result.folds("exact_match")
+    for name in table.index:
+        pd.testing.assert_series_equal(folds[name].mean(), table.loc[name], check_names=False)
+        pd.testing.assert_series_equal(
+            folds[name].std(), result.spread("exact_match").loc[name], check_names=False
+        )
+    assert len(result.tidy()) == 2 * 2 * 3 * 2
+    assert set(result.tidy("exact_match")["score"]) == {"exact_match"}
+    assert result.costs().loc[("made", "PriorClassifier"), "fit_seconds"] > 0
+    assert result.problems().empty
+    chosen = result.select(models=["ChainClassifier"], datasets=["half"])
+    assert chosen.table("exact_match").shape == (1, 1)
+    with pytest.raises(InputError, match="'nobody' is not compared here"):
+        result.select(models=["nobody"])
+    with pytest.raises(InputError, match="no score 'f1'"):
+        result.table("f1")
+
+
+def test_a_mean_needs_all_folds():
+    runs = pd.DataFrame(
+        {"dataset": "d", "model": ["a", "a", "b", "b"], "fold": [0, 1] * 2, "s": [1, 2, 3, np.nan]}
+    )
+    table = Comparison(runs, ["s"]).table("s")
+    assert table.loc["d", "a"] == 1.5
+    assert np.isnan(table.loc["d", "b"])
+
+
+def test_calibration_of_all_folds_is_that_of_all_rows_at_once():
+    model = ChainClassifier(order=[0, 1])
+    train, tests = np.arange(30), [np.arange(30, 40), np.arange(40, 60)]
+    result = quick({"chain": model}, cv=[(train, test) for test in tests])
+    prediction = model.fit(X[:30], Y[:30]).predict_joint(X[30:])
+    for kind, measure in (
+        ("marginals", tuplet.metrics.marginal_calibration),
+        ("mode", tuplet.metrics.mode_calibration),
+    ):
+        joined = result.calibration_table(kind, model="chain", n_bins=5)
+        pd.testing.assert_frame_equal(joined, measure(Y[30:], prediction, 5), check_dtype=False)

@@ -1,0 +1,115 @@
+"""A comparison as tests, pictures and pages: thin forms of frames, so they only have to say the same."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib import pyplot as plt
+
+from tuplet.evaluate import Comparison, statistics
+from tuplet.exceptions import InputError
+
+MODELS, SETS = ("chain", "forest", "prior"), ("emotions", "flags", "scene", "<yeast>")
+
+
+@pytest.fixture
+def result():
+    rng = np.random.default_rng(0)
+    lines = [
+        {"dataset": d, "model": m, "fold": f, "status": "ok", "reason": "", "n_train": 9, "n_test": 3}
+        | {"exact_match": rng.random() + (m == "chain"), "fit_seconds": 1.0, "n_floored": 1}
+        for d in SETS
+        for f in range(3)
+        for m in MODELS
+    ]
+    for line in lines:
+        line |= dict.fromkeys(
+            ("fit_cpu_seconds", "predict_seconds", "predict_cpu_seconds", "peak_memory_mb"), 1.0
+        )
+    bins = pd.DataFrame(
+        {"dataset": "flags", "model": MODELS, "fold": 0, "kind": "marginals", "bin": 3}
+        | {"lower": 0.15, "upper": 0.2, "mean_predicted": 0.17, "observed": 0.1, "count": 30.0}
+    )
+    return Comparison(pd.DataFrame(lines), ["exact_match"], calibration=bins)
+
+
+@pytest.fixture
+def gappy(result):
+    runs = result.runs.copy()
+    gone = (runs["model"] == "forest") & (runs["dataset"] == "scene")
+    runs.loc[gone, ["status", "reason", "exact_match"]] = ["over time", "stopped after 3 s", np.nan]
+    return Comparison(runs, result.scores, calibration=result.calibration)
+
+
+@pytest.fixture(autouse=True)
+def closed_figures():
+    yield
+    plt.close("all")
+
+
+def test_tests_are_those_of_the_table(result):
+    table, tests = result.table("exact_match"), result.tests
+    pd.testing.assert_series_equal(tests.ranks("exact_match"), statistics.average_ranks(table))
+    assert repr(tests.friedman("exact_match")) == repr(statistics.friedman(table))
+    assert repr(tests.friedman("exact_match", aligned=True)) == repr(statistics.friedman_aligned(table))
+    assert repr(tests.nemenyi("exact_match")) == repr(statistics.nemenyi(table))
+    assert repr(tests.conover("exact_match", adjust="holm")) == repr(statistics.conover(table, adjust="holm"))
+    assert repr(tests.versus("exact_match", "prior")) == repr(statistics.versus_control(table, "prior"))
+    pair = ("chain", "prior")
+    assert repr(tests.wilcoxon("exact_match", *pair)) == repr(statistics.wilcoxon(table, *pair))
+    assert repr(tests.bayesian("exact_match", *pair)) == repr(statistics.bayesian_signed_rank(table, *pair))
+    folds = result.folds("exact_match")
+    assert repr(tests.paired_t("exact_match")) == repr(statistics.paired_t(folds))
+
+
+def test_every_picture_is_drawn(result):
+    plot = result.plot
+    axes = [
+        plot.critical_differences("exact_match", title="ranks"),
+        plot.pairs("exact_match", "chain", "prior"),
+        plot.differences("exact_match", "chain", "prior"),
+        plot.boxes("exact_match"),
+        plot.calibration(models=["chain", "prior"]),
+    ]
+    assert all(ax.has_data() or ax.texts for ax in axes)
+
+
+def test_printed_forms_hold_means_ranks_and_reasons(gappy):
+    for text in (
+        gappy.to_markdown("exact_match"),
+        gappy.to_latex("exact_match"),
+        gappy.to_text("exact_match"),
+    ):
+        assert f"{gappy.table('exact_match').loc['flags', 'chain']:.3f}" in text
+        assert "average rank" in text
+        assert "stopped after 3 s" in text
+    assert "3 models, 4 data sets, 33 fits" in repr(gappy)
+    assert "3 fits are missing" in repr(gappy)
+
+
+def test_the_page_is_whole_and_escaped(gappy, tmp_path):
+    path = tmp_path / "page.html"
+    page = gappy.to_html(path, title="Ours & theirs")
+    assert path.read_text(encoding="utf-8") == page
+    assert "Ours &amp; theirs" in page
+    assert "<yeast>" not in page
+    assert page.count("<svg") == 3  # ranks, boxes, calibration of marginals
+    assert "stopped after 3 s" in page
+    assert not plt.get_fignums()
+
+
+def test_a_page_of_one_fold_and_two_models_leaves_out_what_needs_more(result):
+    runs = result.runs.query("fold == 0")
+    small = Comparison(runs, ["exact_match"]).select(models=["chain", "prior"], datasets=["flags"])
+    page = small.to_html()
+    assert "<svg" not in page
+    assert "±" not in small.to_markdown("exact_match")
+
+
+def test_calibration_is_asked_for_where_there_is_some(result):
+    bare = Comparison(result.runs, result.scores)
+    with pytest.raises(InputError, match="without calibration"):
+        bare.plot.calibration()
+    with pytest.raises(InputError, match="kind must be"):
+        result.calibration_table("joint", model="chain")
+    with pytest.raises(InputError, match="n_bins must divide 20"):
+        result.calibration_table(model="chain", n_bins=7)

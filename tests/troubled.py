@@ -1,0 +1,52 @@
+"""Models that get into trouble, where other processes can import them from."""
+
+import os
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+from tuplet.joint import FactorGraph, JointDistribution
+from tuplet.models import JointClassifier
+
+
+class Noted(JointClassifier):
+    """The prior, which notes every fit in a file, and fails, sleeps or dies if told to."""
+
+    def __init__(self, path="", trouble=None, seconds=0.0, random_state=None):
+        self.path, self.trouble, self.seconds, self.random_state = path, trouble, seconds, random_state
+
+    def _fit(self, X, codes, sample_weight):
+        with Path(self.path).open("a") as file:
+            file.write(f"{len(X)} {self.random_state}\n")
+        time.sleep(self.seconds)
+        if self.trouble == "fail":
+            raise ValueError("no luck\n today")
+        if self.trouble == "die":
+            os._exit(7)
+        if self.trouble == "warn":
+            for _ in range(3):
+                warnings.warn("take care", stacklevel=2)
+        if self.trouble == "interrupt" and len(fits_noted(self.path)) == 2:
+            raise KeyboardInterrupt
+        self.table_ = [np.log(np.full((1, card), 1 / card)) for card in self.space_.cards]
+
+    def _predict_joint(self, X) -> JointDistribution:
+        return FactorGraph.independent([np.repeat(t, len(X), axis=0) for t in self.table_])
+
+
+class Hungry(Noted):
+    """Takes some memory and gives it back."""
+
+    def __init__(self, path="", trouble=None, seconds=0.0, random_state=None, megabytes=0):
+        super().__init__(path, trouble, seconds, random_state)
+        self.megabytes = megabytes
+
+    def _fit(self, X, codes, sample_weight):
+        np.ones(self.megabytes * 2**17).sum()
+        super()._fit(X, codes, sample_weight)
+
+
+def fits_noted(path):
+    return Path(path).read_text().splitlines() if Path(path).exists() else []
