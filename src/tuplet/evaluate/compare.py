@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
-import warnings
-from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -18,14 +15,14 @@ from tuplet.datasets import Dataset, load_dataset
 from tuplet.evaluate.comparison import Comparison
 from tuplet.evaluate.fingerprint import data_digest
 from tuplet.evaluate.folds import make_folds
-from tuplet.evaluate.isolation import stop_workers
-from tuplet.evaluate.jobs import Job, Terms, not_run, reusable, run_job
+from tuplet.evaluate.jobs import Job, Terms
 from tuplet.evaluate.peers import PeerClassifier
-from tuplet.evaluate.store import Record, Store
+from tuplet.evaluate.running import run_all
+from tuplet.evaluate.store import Store
 from tuplet.evaluate.work import Scorer
-from tuplet.exceptions import InputError, TupletWarning
+from tuplet.exceptions import InputError
 from tuplet.metrics import SCORERS, get_scorer
-from tuplet.progress import Progress, Show
+from tuplet.progress import Show
 
 __all__ = ["compare"]
 
@@ -108,13 +105,10 @@ def compare(
     ]
     parallel = joblib.effective_n_jobs(n_jobs)
     terms = Terms(time_limit, isolate, max(1, joblib.cpu_count() // parallel))
-    records = _run(jobs, terms, None if cache is None else Store(cache), parallel, progress)
+    records = run_all(jobs, terms, None if cache is None else Store(cache), parallel, progress)
     return Comparison.from_records(
         records, scores=tuple(scorers), models=tuple(named), datasets=tuple(name for name, _ in sets)
     )
-
-
-# -- what is to be done ------------------------------------------------------------------------------------
 
 
 def _named_models(models: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
@@ -200,85 +194,3 @@ def _jobs_of(
 
 def _seed(seed: int, fold: int) -> int:
     return int(np.random.SeedSequence([seed, fold]).generate_state(1)[0] >> 1)
-
-
-# -- doing it ----------------------------------------------------------------------------------------------
-
-
-def _run(jobs: list[Job], terms: Terms, store: Store | None, n_jobs: int, show: Show) -> list[Record]:
-    """Return the records of all jobs in their order; those that an interrupt cut off are "not run"."""
-    # Threads only wait for the processes that do the work; another backend of joblib may take over.
-    workers = joblib.Parallel(
-        n_jobs=n_jobs, prefer="threads", return_as="generator_unordered", pre_dispatch="n_jobs"
-    )
-    with Progress("Comparing", len(jobs), show=show) as bar:
-        ledger = _Ledger(jobs, n_jobs, bar)
-        open_jobs = _open_jobs(jobs, terms, store, ledger)
-        try:
-            for job, record in workers(joblib.delayed(run_job)(job, terms, store) for job in open_jobs):
-                ledger.enter(job, record)
-        except KeyboardInterrupt:
-            _say_interrupted(len(ledger.records), len(jobs), store)
-        finally:
-            stop_workers()
-    return [ledger.records.get(job.key) or not_run(job, "interrupted") for job in jobs]
-
-
-def _open_jobs(jobs: list[Job], terms: Terms, store: Store | None, ledger: _Ledger) -> Iterator[Job]:
-    """Yield the jobs that have to be done, and enter those that need not be when their turn comes.
-
-    joblib asks for the next job when a worker becomes free: so a fit that another run has finished meanwhile
-    is taken from the store, and a model that ran over time is not tried on further folds.
-    """
-    for job in jobs:
-        record = store.get(job.key) if store is not None else None
-        slow = ledger.over_time.get((job.dataset, job.model))
-        if record is not None and reusable(record, job, terms):
-            ledger.enter(job, record | job.identity)
-        elif slow is not None:
-            ledger.enter(job, not_run(job, f"over time on fold {slow}"))
-        else:
-            yield job
-
-
-class _Ledger:
-    """The records so far, and what they tell about the rest: how long it will take, what is hopeless.
-
-    joblib asks for jobs from threads of its own, so entering is locked.
-    """
-
-    def __init__(self, jobs: list[Job], n_jobs: int, bar: Progress) -> None:
-        self.records: dict[str, Record] = {}
-        self.over_time: dict[tuple[str, str], int] = {}
-        self._left = Counter((job.dataset, job.model) for job in jobs)
-        self._seconds: dict[tuple[str, str], list[float]] = defaultdict(list)
-        self._n_jobs, self._bar, self._lock = n_jobs, bar, threading.Lock()
-
-    def enter(self, job: Job, record: Record) -> None:
-        """Add the record of a job."""
-        pair = (job.dataset, job.model)
-        with self._lock:
-            self.records[job.key] = record
-            self._left[pair] -= 1
-            if record["status"] == "over time":
-                self.over_time.setdefault(pair, job.fold)
-            elif record["status"] == "ok":
-                self._seconds[pair].append(record["fit_seconds"] + record["predict_seconds"])
-            self._bar.advance(f"{job.dataset}, {job.model}", remaining=self._remaining())
-
-    def _remaining(self) -> float | None:
-        """Return how many seconds the rest will take if each fit takes as long as its like has taken."""
-        if not self._seconds:
-            return None
-        means = {pair: float(np.mean(times)) for pair, times in self._seconds.items()}
-        overall = float(np.mean(list(means.values())))
-        return sum(count * means.get(pair, overall) for pair, count in self._left.items()) / self._n_jobs
-
-
-def _say_interrupted(done: int, total: int, store: Store | None) -> None:
-    rest = "another run goes on from here" if store is not None else "a cache would let another run go on"
-    warnings.warn(
-        f"compare: interrupted after {done} of {total} fits; the result holds these, and {rest}.",
-        TupletWarning,
-        stacklevel=4,
-    )

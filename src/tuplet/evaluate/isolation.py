@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from weakref import WeakSet
 
-from joblib.externals.loky import BrokenProcessPool, ProcessPoolExecutor
+from joblib.externals.loky import BrokenProcessPool, ProcessPoolExecutor, process_executor
 
 __all__ = [
     "CrashedError",
@@ -119,9 +119,14 @@ def _worker(n_threads: int) -> Iterator[ProcessPoolExecutor]:
 
 def _new_worker(n_threads: int) -> ProcessPoolExecutor:
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-    executor = ProcessPoolExecutor(1, timeout=_IDLE_SECONDS, env=dict.fromkeys(names, str(n_threads)))
-    # Wait until it has imported what it needs: that is no part of anybody's time.
-    executor.submit(_prepare, os.getpid()).result()
+    executor = ProcessPoolExecutor(
+        max_workers=1,
+        timeout=_IDLE_SECONDS,
+        env=dict.fromkeys(names, str(n_threads)),
+        initializer=_prepare,
+        initargs=(os.getpid(),),
+    )
+    executor.submit(int).result()  # wait until it is ready: imports are no part of anybody's time
     return executor
 
 
@@ -131,6 +136,9 @@ def _prepare(parent: int) -> None:
     A run that is killed cannot end its workers; without this they would go on for nobody.
     """
     import tuplet.evaluate.work  # noqa: F401
+
+    # loky would replace a process that holds 300 MB more than before, as large data do, and warn of it.
+    process_executor._MAX_MEMORY_LEAK_SIZE = math.inf
 
     def watch() -> None:
         while os.getppid() == parent:
