@@ -1,0 +1,294 @@
+"""Many penalised logistic regressions on parts of the same rows: scikit-learn's answers, compiled.
+
+A child with a set of parents needs one regression for each of their configurations, and a search over parent
+sets needs thousands of them on the same features. `LogisticBatch` prepares the features once; each `fit` is
+then one sort of the rows and one call of compiled code, which needs nothing of Python and so runs in threads.
+"""
+
+from __future__ import annotations
+
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from joblib import effective_n_jobs
+from scipy.special import log_softmax
+
+from tuplet.exceptions import ConvergenceWarning, InputError
+from tuplet.kernels import Blocks, fit_blocks, sort_rows
+from tuplet.local.smoothed import require_size
+from tuplet.typing import UNKNOWN, Codes, Floats
+
+__all__ = ["LogisticBatch", "ManyLogistic", "fit_many"]
+
+
+@dataclass(frozen=True)
+class ManyLogistic:
+    """One softmax regression over k classes for each of q blocks of rows.
+
+    Parameters
+    ----------
+    coef : array, shape (q, k, d)
+        Coefficients. A block with two classes has scikit-learn's single logit in the row of the second, and
+        zeros in that of the first. Absent classes have zeros.
+    intercept : array, shape (q, k)
+        Intercepts, minus infinity for classes that a block lacks. A block without rows knows nothing: 0.
+    present : array of bool, shape (q, k)
+        Which classes have weight in which block.
+    train_log_likelihood : array, shape (q,)
+        sum_i w_i log p(y_i | x_i) over the training rows of each block, without the penalty.
+    gradient_norm : array, shape (q,)
+        Largest entry of the gradient, in the units of `tol`; 0 for blocks with fewer than two classes.
+    converged : array of bool, shape (q,)
+        Whether `gradient_norm` came down to `tol`.
+    n_iter : array of int, shape (q,)
+        Iterations of L-BFGS.
+    """
+
+    coef: Floats
+    intercept: Floats
+    present: npt.NDArray[np.bool_]
+    train_log_likelihood: Floats
+    gradient_norm: Floats
+    converged: npt.NDArray[np.bool_]
+    n_iter: Codes
+
+    def log_proba(self, X: Floats, block_of_row: Codes | None = None) -> Floats:
+        """Log-probabilities (n, k) of rows X (n, d), each by the regression of its own block (n,).
+
+        Classes that a block lacks have minus infinity; a block without rows gives all the same probability.
+        `block_of_row` may be left out where there is one block only. Columns that were `extra` in training
+        stand to the right of the others.
+        """
+        q, k, _ = self.coef.shape
+        block = np.zeros(len(X), dtype=np.intp) if block_of_row is None else block_of_row
+        order, starts = sort_rows(block, q)
+        logits = np.empty((len(X), k))
+        for g in np.flatnonzero(np.diff(starts)):
+            rows = order[starts[g] : starts[g + 1]]
+            logits[rows] = X[rows] @ self.coef[g].T + self.intercept[g]
+        return np.asarray(log_softmax(logits, axis=1))
+
+    def log_proba_all(self, X: Floats) -> Floats:
+        """Log-probabilities (q, n, k) of all rows X (n, d) by the regressions of all blocks."""
+        q, k, d = self.coef.shape
+        require_size(f"Log-probabilities by {q:,} regressions", q * len(X), k)
+        logits = (self.coef.reshape(q * k, d) @ X.T).reshape(q, k, len(X))
+        logits += self.intercept[:, :, None]
+        logits -= logits.max(axis=1, keepdims=True)
+        logits -= np.log(np.exp(logits).sum(axis=1, keepdims=True))
+        return np.moveaxis(logits, 1, 2)
+
+
+class LogisticBatch:
+    """Features, prepared once for any number of logistic regressions on parts of their rows.
+
+    The columns are turned to their principal axes, which changes neither the penalty nor the answer but makes
+    a diagonal a good preconditioner for every block; where there are fewer rows than columns, it also leaves
+    fewer columns to fit, since the coefficients are combinations of the rows.
+
+    Parameters
+    ----------
+    X : array, shape (n, d)
+        Finite numbers. Standardise them: the penalty treats all columns alike.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[-1.0], [0.5], [1.0], [-0.5], [0.2], [0.9]])
+    >>> batch = LogisticBatch(X)
+    >>> fits = batch.fit(np.array([0, 1, 1, 1, 0, 2]), np.array([0, 0, 0, 1, 1, 1]), n_classes=3)
+    >>> fits.present
+    array([[ True,  True, False],
+           [ True,  True,  True]])
+    >>> np.exp(fits.log_proba(X[:2], np.array([0, 1]))).round(2)
+    array([[0.54, 0.46, 0.  ],
+           [0.34, 0.28, 0.38]])
+    """
+
+    def __init__(self, X: Floats) -> None:
+        X = _matrix("X", X, None)
+        if len(X) == 0:
+            raise InputError("Logistic regression: X has no rows; at least one is needed.")
+        self._mean = X.mean(axis=0)
+        centred = X - self._mean
+        self._basis = _principal_axes(centred)
+        self._Z = np.ascontiguousarray(centred @ self._basis)
+
+    def fit(
+        self,
+        y: Codes,
+        blocks: Codes | None = None,
+        *,
+        n_classes: int,
+        n_blocks: int | None = None,
+        extra: Floats | None = None,
+        C: float = 1.0,
+        sample_weight: Floats | None = None,
+        tol: float | Floats = 1e-4,
+        max_iter: int = 1000,
+        n_jobs: int | None = 1,
+    ) -> ManyLogistic:
+        """Fit one regression to the rows of each block.
+
+        The objective of a block is scikit-learn's, C sum_i w_i nll_i + ||W||^2 / 2: one logit for two
+        classes, one for each of several classes, no penalty on the intercepts. Classes that a block lacks
+        are left out.
+
+        Parameters
+        ----------
+        y : int array, shape (n,)
+            Codes of the classes; rows with `UNKNOWN` teach nothing.
+        blocks : int array, shape (n,), optional
+            The block of each row, `UNKNOWN` for rows to leave out; one block of all rows unless told.
+        n_classes : int
+            Number of classes k.
+        n_blocks : int, optional
+            Number of blocks q, if not the largest code in `blocks` plus one.
+        extra : array, shape (n, p), optional
+            Further columns for this fit alone, such as one-hot parents.
+        C : float
+            Inverse strength of the penalty.
+        sample_weight : array, shape (n,), optional
+            Weights w_i; rows of weight 0 are as good as absent.
+        tol : float or array, shape (q,)
+            A block is done when no entry of the gradient of its objective over C sum_i w_i, for centred
+            columns, is above this: scikit-learn's criterion for its solver "lbfgs".
+        max_iter : int
+            Limit of iterations for each block.
+        n_jobs : int, optional
+            Number of threads, as joblib counts them.
+
+        Returns
+        -------
+        ManyLogistic
+            Warns where a block has not converged.
+        """
+        n = len(self._Z)
+        q = _n_blocks(blocks, n_blocks)
+        block = np.zeros(n, dtype=np.intp) if blocks is None else _codes("blocks", blocks, n, q)
+        labels, weight = _codes("y", y, n, n_classes), _weights(sample_weight, n)
+        columns = np.zeros((n, 0)) if extra is None else _matrix("extra", extra, n)
+        tolerance = _tolerances(tol, q)
+        _require_positive(C)
+        used = np.flatnonzero((block != UNKNOWN) & (labels != UNKNOWN) & (weight > 0))
+        plan = Blocks.make(block, labels, weight, used, q, n_classes)
+        total = plan.class_weight.sum(axis=1)
+        ridge = 1 / (C * np.where(total > 0, total, 1.0))
+        theta = plan.start(self._Z.shape[1] + columns.shape[1])
+        nll, norm, n_iter = np.zeros(q), np.zeros(q), np.zeros(q, dtype=np.intp)
+        given = (self._Z, columns, self._basis, ridge, tolerance, int(max_iter))
+        _run(plan, given, (theta, nll, norm, n_iter), n_jobs)
+        converged = norm <= tolerance
+        if not converged.all():
+            _warn(converged, norm, max_iter)
+        coef, intercept = self._parameters(plan, theta)
+        return ManyLogistic(coef, intercept, plan.present, -nll * total, norm, converged, n_iter)
+
+    def _parameters(self, plan: Blocks, theta: Floats) -> tuple[Floats, Floats]:
+        """Coefficients (q, k, d + p) and intercepts (q, k) for the columns as they were given."""
+        theta, r = plan.by_class(theta), self._Z.shape[1]
+        coef = np.concatenate([theta[:, :, :r] @ self._basis.T, theta[:, :, r:-1]], axis=2)
+        intercept = theta[:, :, -1] - coef[:, :, : len(self._mean)] @ self._mean
+        absent = ~plan.present & plan.present.any(axis=1, keepdims=True)
+        return coef, np.where(absent, -np.inf, intercept)
+
+
+def fit_many(X: Floats, y: Codes, blocks: Codes | None = None, **settings: Any) -> ManyLogistic:
+    """`LogisticBatch(X).fit(y, blocks, **settings)`, for features that are used once.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X, y = np.array([[-1.0], [0.5], [1.0], [-0.5]]), np.array([0, 1, 1, 0])
+    >>> fit_many(X, y, n_classes=2, tol=1e-8).coef.round(3)
+    array([[[0.   ],
+            [0.944]]])
+    """
+    return LogisticBatch(X).fit(y, blocks, **settings)
+
+
+def _principal_axes(centred: Floats) -> Floats:
+    """Orthonormal columns (d, r) that span the rows (n, d); all r = d of them unless n < d."""
+    n, d = centred.shape
+    if n >= d:
+        return np.ascontiguousarray(np.linalg.eigh(centred.T @ centred)[1])
+    _, lengths, axes = np.linalg.svd(centred, full_matrices=False)
+    kept = lengths > lengths.max(initial=0.0) * d * np.finfo(float).eps
+    return np.ascontiguousarray(axes[kept].T)
+
+
+def _run(plan: Blocks, given: tuple[Any, ...], results: tuple[Any, ...], n_jobs: int | None) -> None:
+    """Let threads fit the blocks that have something to learn."""
+    n_logits = np.bincount(plan.block_at, minlength=len(plan.class_weight))
+    rows = (plan.starts, plan.rows, plan.slots, plan.weight)
+    arguments: tuple[Any, ...] = (*rows, *given, n_logits, *results)
+    blocks = np.flatnonzero(plan.present.sum(axis=1) > 1)
+    n_threads = min(effective_n_jobs(n_jobs), len(blocks))
+    if n_threads < 2:
+        fit_blocks(blocks, *arguments)
+        return
+    sizes = np.diff(plan.starts)[blocks]
+    # The largest first and a few at a time, so that the threads end together.
+    tasks = np.array_split(blocks[np.argsort(-sizes, kind="stable")], min(len(blocks), 16 * n_threads))
+    with ThreadPoolExecutor(n_threads) as pool:
+        list(pool.map(lambda task: fit_blocks(task, *arguments), tasks))
+
+
+def _warn(converged: Any, norm: Floats, max_iter: int) -> None:
+    message = (
+        f"Logistic regression: {int((~converged).sum()):,} of {len(converged):,} fits have not converged in"
+        f" {max_iter:,} iterations (largest entry of a gradient {norm.max():.1e}); raise max_iter or tol, or"
+        " standardise the features."
+    )
+    warnings.warn(message, ConvergenceWarning, stacklevel=3)
+
+
+def _matrix(name: str, values: Any, n: int | None) -> Floats:
+    array = np.ascontiguousarray(values, dtype=np.float64)
+    if array.ndim != 2 or (n is not None and len(array) != n) or not np.isfinite(array).all():
+        rows = "" if n is None else f" with {n:,} rows"
+        raise InputError(f"Logistic regression: {name} must be a table of finite numbers{rows}.")
+    return array
+
+
+def _codes(name: str, values: Any, n: int, card: int) -> Codes:
+    codes = np.ascontiguousarray(values, dtype=np.intp)
+    if codes.shape != (n,) or (n and not (codes.min() >= UNKNOWN and codes.max() < card)):
+        raise InputError(
+            f"Logistic regression: {name} must hold codes from {UNKNOWN} to {card - 1}, one for each of {n:,}"
+            " rows."
+        )
+    return codes
+
+
+def _n_blocks(blocks: Any, n_blocks: int | None) -> int:
+    if n_blocks is not None:
+        return n_blocks
+    return 1 if blocks is None else int(np.max(blocks, initial=UNKNOWN)) + 1
+
+
+def _weights(sample_weight: Any, n: int) -> Floats:
+    if sample_weight is None:
+        return np.ones(n)
+    weight = np.ascontiguousarray(sample_weight, dtype=np.float64)
+    if weight.shape != (n,) or not (np.isfinite(weight) & (weight >= 0)).all():
+        raise InputError(
+            f"Logistic regression: sample_weight must hold a number >= 0 for each of {n:,} rows."
+        )
+    return weight
+
+
+def _tolerances(tol: Any, q: int) -> Floats:
+    tolerance = np.asarray(tol, dtype=np.float64)
+    if tolerance.shape not in ((), (q,)) or not (tolerance > 0).all():
+        raise InputError(f"Logistic regression: tol must be a number > 0, or one for each of {q:,} blocks.")
+    return np.ascontiguousarray(np.broadcast_to(tolerance, (q,)))
+
+
+def _require_positive(C: float) -> None:
+    if not 0 < C < np.inf:
+        raise InputError(f"Logistic regression: C must be a number > 0, found {C}.")
