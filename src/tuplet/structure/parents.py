@@ -1,0 +1,146 @@
+"""A directed acyclic graph as a value: for every variable, the sorted tuple of its parents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from tuplet.exceptions import InputError
+from tuplet.inference.plan import min_fill_order
+
+if TYPE_CHECKING:
+    from tuplet.structure.local_scores import LocalScores
+
+__all__ = [
+    "Edge",
+    "ParentSets",
+    "edges",
+    "find_cycle",
+    "is_acyclic",
+    "moral_width",
+    "score_of",
+    "topological_order",
+]
+
+ParentSets: TypeAlias = tuple[tuple[int, ...], ...]
+"""Entry i is the sorted tuple of the parents of variable i. A value: never changed, compared with `==`."""
+
+Edge: TypeAlias = tuple[int, int]
+"""(parent, child)."""
+
+
+def edges(parents: ParentSets) -> tuple[Edge, ...]:
+    """List the edges as (parent, child), child by child.
+
+    Examples
+    --------
+    >>> edges(((), (0,), (0, 1)))
+    ((0, 1), (0, 2), (1, 2))
+    """
+    return tuple((parent, child) for child, members in enumerate(parents) for parent in members)
+
+
+def topological_order(parents: ParentSets) -> tuple[int, ...]:
+    """Order the variables so that parents come first; among those that may be next, the lowest first.
+
+    Raises
+    ------
+    InputError
+        If the graph has a cycle.
+
+    Examples
+    --------
+    >>> topological_order(((2,), (0,), ()))
+    (2, 0, 1)
+    """
+    order = _peel(parents)
+    if len(order) < len(parents):
+        raise InputError(f"The graph has a cycle: {cycle_text(find_cycle(parents))}.")
+    return tuple(order)
+
+
+def is_acyclic(parents: ParentSets) -> bool:
+    """Tell whether the graph has no directed cycle.
+
+    Examples
+    --------
+    >>> is_acyclic(((), (0,))), is_acyclic(((1,), (0,)))
+    (True, False)
+    """
+    return len(_peel(parents)) == len(parents)
+
+
+def _peel(parents: ParentSets) -> list[int]:
+    """Take away, as long as possible, the lowest variable that has no parents left."""
+    children: list[list[int]] = [[] for _ in parents]
+    for parent, child in edges(parents):
+        children[parent].append(child)
+    missing = [len(members) for members in parents]
+    ready = [child for child, count in enumerate(missing) if count == 0]
+    order = []
+    while ready:
+        v = min(ready)
+        ready.remove(v)
+        order.append(v)
+        for child in children[v]:
+            missing[child] -= 1
+            if missing[child] == 0:
+                ready.append(child)
+    return order
+
+
+def find_cycle(parents: Sequence[Iterable[int]]) -> tuple[int, ...]:
+    """Return the variables of one directed cycle, each a parent of the next; empty if there is none.
+
+    Examples
+    --------
+    >>> find_cycle([(1,), (2,), (0,)])
+    (0, 2, 1)
+    """
+    rest = {child: set(members) for child, members in enumerate(parents)}
+    while sources := [v for v, members in rest.items() if not members & rest.keys()]:
+        for v in sources:
+            del rest[v]
+    if not rest:
+        return ()
+    walk = [min(rest)]
+    while (above := min(rest[walk[-1]] & rest.keys())) not in walk:  # everything left has a parent left
+        walk.append(above)
+    cycle = walk[walk.index(above) :][::-1]
+    first = cycle.index(min(cycle))
+    return (*cycle[first:], *cycle[:first])
+
+
+def cycle_text(cycle: Sequence[int]) -> str:
+    """Write a cycle for a message."""
+    return " -> ".join(f"variable {v}" for v in (*cycle, *cycle[:1]))
+
+
+def moral_width(parents: ParentSets) -> int:
+    """Induced width of the moral graph along a min-fill order: what exact inference will have to bear.
+
+    An upper bound on the treewidth. The largest table of an elimination has one variable more than this.
+
+    Examples
+    --------
+    >>> moral_width(((), (0,), (1,))), moral_width(((), (), (0, 1)))
+    (1, 2)
+    """
+    families = [(*members, child) for child, members in enumerate(parents)]
+    neighbours: list[set[int]] = [set() for _ in parents]
+    for family in families:
+        for v in family:
+            neighbours[v].update(family)
+    width = 0
+    for v in min_fill_order((2,) * len(parents), families):
+        around = neighbours[v] - {v}
+        width = max(width, len(around))
+        for u in around:
+            neighbours[u] |= around
+            neighbours[u].discard(v)
+    return width
+
+
+def score_of(parents: ParentSets, scores: LocalScores) -> float:
+    """Sum of the local scores of a graph; minus infinity where it uses a set that is not listed."""
+    return sum(scores.value(child, members) for child, members in enumerate(parents))
