@@ -10,8 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
+from scipy import sparse
 from sklearn.base import clone
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -22,7 +25,6 @@ from troubled import Hungry, Noted, fits_noted
 from tuplet import ChainClassifier, DecisionClassifier, IndependentClassifier, PriorClassifier
 from tuplet.evaluate.compare import compare
 from tuplet.evaluate.comparison import Comparison
-from tuplet.evaluate.store import Store
 from tuplet.exceptions import InputError, TupletWarning
 from tuplet.metrics import SCORERS
 
@@ -156,6 +158,29 @@ def test_results_can_be_read_from_the_folder_alone(tmp_path):
     pd.testing.assert_frame_equal(read.table("exact_match"), result.table("exact_match"))
 
 
+def test_a_folder_with_several_settings_of_one_name_gives_the_newest(tmp_path):
+    quick({"chain": ChainClassifier(order=[0, 1])}, cache=tmp_path)
+    newest = quick({"chain": ChainClassifier(order=[1, 0])}, cache=tmp_path)
+    with pytest.warns(TupletWarning, match="3 fits of earlier settings"):
+        read = Comparison.from_folder(tmp_path)
+    score = "joint_log_likelihood"
+    pd.testing.assert_frame_equal(read.table(score), newest.table(score))
+
+
+def test_other_scores_are_added_to_those_of_an_earlier_run(tmp_path):
+    quick({"prior": PriorClassifier()}, cache=tmp_path, scores=["exact_match"])
+    quick({"prior": PriorClassifier()}, cache=tmp_path, scores=["hamming_score"], calibration=False)
+    read = Comparison.from_folder(tmp_path)
+    assert read.runs[["exact_match", "hamming_score"]].notna().all(axis=None)
+    assert read.calibration is not None
+
+
+@pytest.mark.parametrize("labels", [sparse.csr_matrix, sparse.csr_array, pl.DataFrame, lambda y: y.tolist()])
+def test_labels_of_any_container_can_be_compared(labels):
+    result = quick({"chain": ChainClassifier()}, {"made": (X, labels((X[:, :2] > 0).astype(int)))})
+    assert result.runs["status"].tolist() == ["ok"] * 3
+
+
 SCRIPT = """
     import sys
     from pathlib import Path
@@ -246,17 +271,19 @@ def test_an_interrupt_keeps_what_is_finished(tmp_path):
 
 
 def test_warnings_are_kept_with_their_fit_and_out_of_sight(tmp_path):
-    quick({"noted": Noted(tmp_path / "notes", "warn")}, cache=tmp_path / "cache")
-    (record, *_) = Store(tmp_path / "cache")
-    assert record["warnings"] == ["UserWarning: take care (3 times)"]
+    result = quick({"noted": Noted(tmp_path / "notes", "warn")})
+    assert result.warnings().to_dict("records") == [
+        {"dataset": "made", "model": "noted", "warning": "UserWarning: take care (3 times)", "folds": 3}
+    ]
 
 
 def test_a_score_that_cannot_be_had_is_missing_and_the_others_are_not():
     def intractable(model, X, Y):
         raise tuplet.exceptions.IntractableError("too wide")
 
-    result = quick({"prior": PriorClassifier()}, scores={"wide": intractable, "exact": "exact_match"})
-    assert result.runs["wide"].isna().all()
+    scorers = {"wide": intractable, "odd": lambda model, X, Y: 1 / 0, "exact": "exact_match"}
+    result = quick({"prior": PriorClassifier()}, scores=scorers)
+    assert result.runs[["wide", "odd"]].isna().all(axis=None)
     assert result.runs["exact"].notna().all()
 
 
@@ -266,7 +293,13 @@ def test_a_score_that_cannot_be_had_is_missing_and_the_others_are_not():
         ({}, SETS, {}, "no models"),
         ([], SETS, {}, "no models"),
         ([PriorClassifier(), PriorClassifier()], SETS, {}, "several models are a PriorClassifier"),
-        ({"a": PriorClassifier}, SETS, {}, "'a' must be a classifier"),
+        ({"a": PriorClassifier}, SETS, {}, r"did you mean PriorClassifier\(\)"),
+        ({"a": "chain"}, SETS, {}, "'a' must be a classifier"),
+        ({"a": LogisticRegression()}, SETS, {}, r"IndependentClassifier\(LogisticRegression"),
+        ({"a": make_pipeline(StandardScaler(), LinearRegression())}, SETS, {}, "no classifier"),
+        ({"a": PriorClassifier()}, SETS, {"n_jobs": "2"}, "n_jobs must be a whole number"),
+        ({"a": PriorClassifier()}, SETS, {"scores": ["hamming_loss"]}, "did you mean 'neg_hamming_loss'"),
+        ({"a": PriorClassifier()}, SETS, {"scores": ["exact_macht"]}, "did you mean 'exact_match'"),
         ({"a": PriorClassifier()}, {}, {}, "no data sets"),
         ({"a": PriorClassifier()}, [(X, Y)], {}, "must be a name, a Dataset"),
         ({"a": PriorClassifier()}, {"made": X}, {}, "must be a name, a Dataset"),

@@ -15,7 +15,16 @@ MODELS, SETS = ("chain", "forest", "prior"), ("emotions", "flags", "scene", "<ye
 def result():
     rng = np.random.default_rng(0)
     lines = [
-        {"dataset": d, "model": m, "fold": f, "status": "ok", "reason": "", "n_train": 9, "n_test": 3}
+        {
+            "dataset": d,
+            "model": m,
+            "fold": f,
+            "status": "ok",
+            "reason": "",
+            "n_train": 9,
+            "n_test": 3,
+            "warnings": (),
+        }
         | {"exact_match": rng.random() + (m == "chain"), "fit_seconds": 1.0, "n_floored": 1}
         for d in SETS
         for f in range(3)
@@ -61,6 +70,17 @@ def test_tests_are_those_of_the_table(result):
     assert repr(tests.paired_t("exact_match")) == repr(statistics.paired_t(folds))
 
 
+def test_a_model_with_gaps_does_not_keep_the_others_from_being_ranked(result):
+    runs = result.runs.copy()
+    runs.loc[runs["model"] == "forest", "exact_match"] = np.nan
+    gappy = Comparison(runs, result.scores)
+    assert gappy.tests.without("exact_match") == ["forest"]
+    assert list(gappy.tests.ranks("exact_match").index) == ["chain", "prior"]
+    assert "average rank" in gappy.to_markdown("exact_match")
+    with pytest.raises(InputError, match="found 1 data sets with scores of 2 models"):
+        gappy.select(datasets=["flags"]).tests.friedman("exact_match")
+
+
 def test_every_picture_is_drawn(result):
     plot = result.plot
     axes = [
@@ -86,6 +106,12 @@ def test_printed_forms_hold_means_ranks_and_reasons(gappy):
     assert "3 fits are missing" in repr(gappy)
 
 
+def test_a_page_with_enough_models_has_ranks(result):
+    page = result.to_html(scores="exact_match")
+    assert page.count("<svg") == 3
+    assert "Friedman" in page
+
+
 def test_the_page_is_whole_and_escaped(gappy, tmp_path):
     path = tmp_path / "page.html"
     page = gappy.to_html(path, title="Ours & theirs")
@@ -93,6 +119,7 @@ def test_the_page_is_whole_and_escaped(gappy, tmp_path):
     assert "Ours &amp; theirs" in page
     assert "<yeast>" not in page
     assert page.count("<svg") == 3  # ranks, boxes, calibration of marginals
+    assert "1 with gaps left out" in page
     assert "stopped after 3 s" in page
     assert not plt.get_fignums()
 

@@ -156,8 +156,8 @@ def test_friedman_without_ties_does_not_depend_on_the_formula():
 def test_friedman_at_its_limits():
     agreed = pd.DataFrame([[1, 2, 3]] * 4)
     assert ours.friedman(agreed).statistic == 8
-    assert ours.friedman(agreed).f_statistic == np.inf
-    assert ours.friedman(agreed).f_p_value == 0
+    assert np.isnan(ours.friedman(agreed).f_statistic)
+    assert np.isnan(ours.friedman(agreed).f_p_value)
     tied = ours.friedman(pd.DataFrame(np.ones((4, 3))))
     assert (tied.statistic, tied.p_value, tied.f_statistic, tied.f_p_value) == (0, 1, 0, 1)
 

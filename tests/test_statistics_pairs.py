@@ -134,7 +134,7 @@ def test_wins_ties_and_losses():
     assert result.table["outcome"].tolist() == ["win", "win", "tie", "loss"]
     assert result.count("a", "b") == (2, 1, 1)
     assert result.count("b", "a") == (1, 1, 2)
-    assert repr(result) == "Paired t tests at 0.05, win/tie/loss over 4 data sets: a - b 2/1/1"
+    assert repr(result) == "Paired t tests, uncorrected, at 0.05, win/tie/loss over 4 data sets: a - b 2/1/1"
     with pytest.raises(InputError, match="not compared"):
         result.count("a", "c")
 

@@ -10,6 +10,7 @@ import joblib
 import numpy as np
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
 
 from tuplet.datasets import Dataset, load_dataset
 from tuplet.evaluate.comparison import Comparison
@@ -47,14 +48,16 @@ def compare(
     ----------
     models : dict name -> model, or sequence of models
         Models of Tuplet, pipelines and searches around them, or any scikit-learn classifier for several
-        outputs, whose probabilities are then multiplied as its users do (`PeerClassifier`).
+        outputs, whose probabilities are then multiplied as its users do (`PeerClassifier`). A search needs
+        a splitter as its own `cv`, such as `StratifiedFolds(3)`, where labels are missing or of mixed types.
     datasets : dict name -> (X, Y) or Dataset, or sequence of names and Datasets
         Names are those of `load_dataset`.
     cv : int, "split", "shipped", splitter or iterable of (train, test) positions
         A number makes iterative-stratified folds (`StratifiedFolds`); "split" is the data set's own training
         and test part, "shipped" that or its own folds.
     scores : sequence of names, or dict name -> scorer, optional
-        See `tuplet.metrics.get_scorer`; all of `SCORERS` unless told. Greater is better.
+        See `tuplet.metrics.get_scorer`; all of `SCORERS` unless told. A scorer is called as
+        `scorer(model, X, Y)`; greater is better. A score that a stored fit lacks means a new fit.
     calibration : bool, default True
         Whether to keep what calibration plots need: marginals and the mode, which some joints are slow to
         give where the scores do not ask for them.
@@ -103,6 +106,8 @@ def compare(
         for name, data in sets
         for job in _jobs_of(name, data, named, scorers, cv, random_state, calibration)
     ]
+    if n_jobs is not None and not isinstance(n_jobs, (int, np.integer)):
+        raise InputError(f"compare: n_jobs must be a whole number or None, found {n_jobs!r}.")
     parallel = joblib.effective_n_jobs(n_jobs)
     terms = Terms(time_limit, isolate, max(1, joblib.cpu_count() // parallel))
     records = run_all(jobs, terms, None if cache is None else Store(cache), parallel, progress)
@@ -126,9 +131,30 @@ def _named_models(models: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
 
 
 def _as_joint_model(name: str, model: Any) -> Any:
-    if isinstance(model, type) or not hasattr(model, "fit"):
+    if isinstance(model, type):
+        raise InputError(f"compare: the model {name!r} is a class; did you mean {model.__name__}()?")
+    if not hasattr(model, "fit"):
         raise InputError(f"compare: the model {name!r} must be a classifier with fit, found {model!r}.")
-    return model if _gives_joint(model) else PeerClassifier(model)
+    if _gives_joint(model):
+        return model
+    _require_several_outputs(name, model)
+    return PeerClassifier(model)
+
+
+def _require_several_outputs(name: str, model: Any) -> None:
+    """Raise `InputError` if a scikit-learn estimator is, by its tags, no classifier of several outputs."""
+    last = model.steps[-1][1] if isinstance(model, Pipeline) else model
+    kind = type(last).__name__
+    if not type(last).__module__.startswith("sklearn."):
+        return  # tags of others are not reliable
+    tags = get_tags(last)
+    if tags.estimator_type != "classifier":
+        raise InputError(f"compare: the model {name!r} is a {kind}, which is no classifier.")
+    if not tags.target_tags.multi_output and not tags.classifier_tags.multi_label:
+        raise InputError(
+            f"compare: the model {name!r} is a {kind}, which predicts one label; use"
+            f" IndependentClassifier({kind}(...)) or scikit-learn's MultiOutputClassifier({kind}(...))."
+        )
 
 
 def _gives_joint(model: Any) -> bool:

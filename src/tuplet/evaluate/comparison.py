@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Self, final
@@ -13,7 +14,7 @@ from tuplet.evaluate.report import latex_table, markdown_table, text_table
 from tuplet.evaluate.store import Record, Store
 from tuplet.evaluate.views import Plots, Tests, comparison_page
 from tuplet.evaluate.work import N_BINS
-from tuplet.exceptions import InputError
+from tuplet.exceptions import InputError, TupletWarning
 
 __all__ = ["Comparison"]
 
@@ -31,8 +32,11 @@ _FACTS = (
     "predict_cpu_seconds",
     "peak_memory_mb",
     "n_floored",
+    "warnings",
 )
 """Columns of `runs` before the scores."""
+
+_NUMBERS = _FACTS[5:-1]
 
 
 @final
@@ -44,8 +48,9 @@ class Comparison:
     runs : DataFrame
         A line for each fit: `dataset`, `model`, `fold`, `status` ("ok", "failed", "crashed", "over time" or
         "not run") and its `reason`, numbers of rows, seconds and CPU seconds of fit and prediction, peak
-        memory in megabytes, `n_floored` (test rows with a label whose probability was lifted to the floor of
-        the log-likelihoods), then one column for each score. Greater is better.
+        memory in megabytes (of the fit and its prediction, beyond what the process held before), `n_floored`
+        (test rows with a label whose probability was lifted to the floor of the log-likelihoods), the
+        `warnings` that were given, then one column for each score. Greater is better.
     scores : sequence of str
         Which columns are scores.
     models, datasets : sequence of str, optional
@@ -85,16 +90,19 @@ class Comparison:
         if not records:
             raise InputError("Comparison: there are no fits to put together.")
         scores = scores or list(dict.fromkeys(name for record in records for name in record["scores"]))
-        lines = [{fact: record.get(fact) for fact in _FACTS} | record["scores"] for record in records]
+        lines = [_line(record) | record["scores"] for record in records]
         runs = pd.DataFrame(lines, columns=[*_FACTS, *scores])
-        numbers = [*_FACTS[_FACTS.index("n_train") :], *scores]
-        runs = runs.astype(dict.fromkeys(numbers, float)).fillna({"reason": ""})
+        runs = runs.astype(dict.fromkeys([*_NUMBERS, *scores], float)).fillna({"reason": ""})
         return cls(runs, scores, models=models, datasets=datasets, calibration=_bins(records))
 
     @classmethod
     def from_folder(cls, folder: str | os.PathLike[str]) -> Self:
-        """Put together all fits in the `cache` folder of `compare`, also of a run that is still under way."""
-        return cls.from_records(Store(folder))
+        """Put together all fits in the `cache` folder of `compare`, also of a run that is still under way.
+
+        Where a model of one name was compared with several settings, or on several versions of a data set,
+        the newest count.
+        """
+        return cls.from_records(_newest(Store(folder)))
 
     def select(
         self, *, models: Sequence[str] | None = None, datasets: Sequence[str] | None = None
@@ -152,9 +160,12 @@ class Comparison:
 
     def problems(self) -> pd.DataFrame:
         """What did not go well: `dataset`, `model`, `status`, `reason` and in how many folds."""
-        bad = self.runs[self.runs["status"] != "ok"]
-        keys = ["dataset", "model", "status", "reason"]
-        return bad.groupby(keys, sort=False).size().rename("folds").reset_index()
+        return _counted(self.runs[self.runs["status"] != "ok"], ["dataset", "model", "status", "reason"])
+
+    def warnings(self) -> pd.DataFrame:
+        """What the models warned of in their fits: `dataset`, `model`, `warning` and in how many folds."""
+        lines = self.runs[["dataset", "model", "fold", "warnings"]].explode("warnings").dropna()
+        return _counted(lines.rename(columns={"warnings": "warning"}), ["dataset", "model", "warning"])
 
     def calibration_table(
         self, kind: str = "marginals", *, model: str, dataset: str | None = None, n_bins: int = 10
@@ -221,7 +232,8 @@ class Comparison:
         title: str = "Comparison",
     ) -> str:
         """One page with sortable tables and pictures of some scores (all unless told); written to `path`."""
-        page = comparison_page(self, tuple(self._column(score) for score in scores) or self.scores, title)
+        chosen = [scores] if isinstance(scores, str) else scores
+        page = comparison_page(self, tuple(self._column(score) for score in chosen) or self.scores, title)
         if path is not None:
             Path(path).write_text(page, encoding="utf-8")
         return page
@@ -229,11 +241,10 @@ class Comparison:
     def _printed(self, score: str) -> dict[str, Any]:
         """Return the arguments that all printed forms of a table take."""
         mean, spread = self.table(score), self.spread(score)
-        n_complete = mean.notna().all(axis=1).sum()
         return {
             "mean": mean,
             "std": spread if spread.notna().to_numpy().any() else None,
-            "ranks": self.tests.ranks(score) if mean.shape[1] > 1 and n_complete > 1 else None,
+            "ranks": self.tests.ranks(score) if self.tests.possible(score) else None,
             "missing": self.missing(score),
         }
 
@@ -257,7 +268,7 @@ class Comparison:
     # -- checks -------------------------------------------------------------------------------------------
 
     def _column(self, score: str) -> str:
-        if score in self.scores or score in _FACTS[5:]:
+        if score in self.scores or score in _NUMBERS:
             return score
         raise InputError(
             f"This comparison has no score {score!r}; it has {', '.join(map(repr, self.scores))}."
@@ -268,6 +279,29 @@ class Comparison:
             if name not in known:
                 raise InputError(f"{what}: {name!r} is not compared here; there are {', '.join(known)}.")
         return known if asked is None else tuple(asked)
+
+
+def _line(record: Record) -> dict[str, Any]:
+    return {fact: record.get(fact) for fact in _FACTS} | {"warnings": tuple(record.get("warnings", ()))}
+
+
+def _newest(records: Iterable[Record]) -> list[Record]:
+    """Return the records without those of a model's earlier settings, or of earlier data, and say so."""
+    everything = sorted(records, key=lambda record: record.get("finished", 0.0))
+    last = {(r["dataset"], r["model"]): (r.get("settings"), r.get("data")) for r in everything}
+    kept = [r for r in everything if last[r["dataset"], r["model"]] == (r.get("settings"), r.get("data"))]
+    if len(kept) < len(everything):
+        warnings.warn(
+            f"Comparison.from_folder: {len(everything) - len(kept)} fits of earlier settings or data under"
+            " the same names are left out; give models of different settings different names to see both.",
+            TupletWarning,
+            stacklevel=3,
+        )
+    return sorted(kept, key=lambda record: (record["dataset"], record["model"], record["fold"]))
+
+
+def _counted(lines: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    return lines.groupby(keys, sort=False).size().rename("folds").reset_index()
 
 
 def _count(things: Sequence[str], word: str) -> str:

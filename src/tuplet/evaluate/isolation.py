@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import atexit
+import ctypes
+import gc
 import math
 import os
 import sys
@@ -181,6 +183,7 @@ class MemoryMeter:
     """Most memory that this process held at any time since the meter was made, beyond what it held then."""
 
     def __init__(self) -> None:
+        _give_back()
         self._resettable = _reset_peak()
         self._start = _status("VmRSS") if self._resettable else _lifetime_peak()
 
@@ -188,6 +191,15 @@ class MemoryMeter:
         """Return megabytes; where the system's peak cannot be reset, how much it has grown."""
         peak = _status("VmHWM") if self._resettable else _lifetime_peak()
         return peak - self._start if math.isnan(peak) else max(0.0, peak - self._start)
+
+
+def _give_back() -> None:
+    """Give free memory back to the system, or a fit that uses it again would seem to need none."""
+    gc.collect()
+    try:
+        ctypes.CDLL(None).malloc_trim(0)
+    except (OSError, TypeError, AttributeError):  # only the C library of Linux has it
+        return
 
 
 def _reset_peak() -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -63,7 +64,8 @@ class Job:
     @property
     def identity(self) -> Record:
         """What a record says about where it belongs."""
-        return {"dataset": self.dataset, "model": self.model, "fold": self.fold, "settings": self.settings}
+        names = {"dataset": self.dataset, "model": self.model, "fold": self.fold}
+        return names | {"settings": self.settings, "data": self.data}
 
 
 @dataclass(frozen=True)
@@ -88,10 +90,20 @@ def run_job(job: Job, terms: Terms, store: Store | None) -> tuple[Job, Record]:
         done = _without_scores("over time", f"stopped after {duration_text(terms.time_limit or 0)}")
     except CrashedError as crash:
         done = _without_scores("crashed", str(crash))
-    record = job.identity | done | {"time_limit": terms.time_limit, "n_threads": terms.n_threads}
+    terms_said = {"time_limit": terms.time_limit, "n_threads": terms.n_threads, "finished": time.time()}
+    record = job.identity | done | terms_said
     if store is not None:
+        record = _with_earlier_scores(record, store.get(job.key))
         store.put(job.key, record)
     return job, record
+
+
+def _with_earlier_scores(record: Record, earlier: Record | None) -> Record:
+    """Return a record that has kept what an earlier run asked of the same fit and this one did not."""
+    if earlier is None or earlier.get("status") != "ok" or record["status"] != "ok":
+        return record
+    bins = record["calibration"] if record["calibration"] is not None else earlier.get("calibration")
+    return record | {"scores": earlier["scores"] | record["scores"], "calibration": bins}
 
 
 def not_run(job: Job, reason: str) -> Record:

@@ -21,9 +21,11 @@ __all__ = ["run_all"]
 
 def run_all(jobs: list[Job], terms: Terms, store: Store | None, n_jobs: int, show: Show) -> list[Record]:
     """Return the records of all jobs in their order; those that an interrupt cut off are "not run"."""
-    # Threads only wait for the processes that do the work; another backend of joblib may take over.
+    # Threads only wait for the processes that do the work; another backend of joblib may take over. Without
+    # such processes the work needs some, too: warnings are caught per process.
+    prefer = "threads" if terms.isolate else "processes"
     workers = joblib.Parallel(
-        n_jobs=n_jobs, prefer="threads", return_as="generator_unordered", pre_dispatch="n_jobs"
+        n_jobs=n_jobs, prefer=prefer, return_as="generator_unordered", pre_dispatch="n_jobs"
     )
     with Progress("Comparing", len(jobs), show=show) as bar:
         ledger = _Ledger(jobs, n_jobs, bar)

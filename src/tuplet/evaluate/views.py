@@ -8,6 +8,7 @@ import pandas as pd
 
 from tuplet.evaluate import plots, statistics
 from tuplet.evaluate.report import Picture, PlainTable, ScoreTable, Section, html_page
+from tuplet.exceptions import InputError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,46 +22,88 @@ _FEWEST = 3
 
 
 class Tests:
-    """Statistics of a comparison over its data sets; see `tuplet.evaluate.statistics` for each."""
+    """Statistics of a comparison over its data sets; see `tuplet.evaluate.statistics` for each.
+
+    Tests need a score of every model on every data set. Where some are missing, those models or those data
+    sets are left out, whichever costs less; `without` names the models.
+    """
 
     def __init__(self, comparison: Comparison) -> None:
         self._comparison = comparison
 
+    def without(self, score: str) -> list[str]:
+        """Models that tests leave out because they lack scores."""
+        table = self._comparison.table(score)
+        whole = table.notna()
+        by_rows = whole.all(axis=1).sum() * table.shape[1]
+        by_models = whole.all(axis=0).sum() * table.shape[0]
+        gone = whole.columns[~whole.all(axis=0)] if by_models > by_rows else whole.columns[:0]
+        return [str(name) for name in gone]
+
+    def possible(self, score: str) -> bool:
+        """Whether there are two models with scores on two data sets: the least that can be ranked."""
+        table = self._comparison.table(score).drop(columns=self.without(score))
+        return table.shape[1] > 1 and int(table.notna().all(axis=1).sum()) > 1
+
+    def _table(self, score: str, test: str) -> pd.DataFrame:
+        table = self._comparison.table(score).drop(columns=self.without(score))
+        if self.possible(score):
+            return table
+        found = f"{table.notna().all(axis=1).sum()} data sets with scores of {table.shape[1]} models"
+        raise InputError(
+            f"{test}: it compares two or more models over two or more data sets, found {found};"
+            " tests.paired_t compares them over the folds of each data set."
+        )
+
     def ranks(self, score: str) -> pd.Series:
         """Average ranks of the models over the data sets; the best has the lowest."""
-        return statistics.average_ranks(self._comparison.table(score))
+        return statistics.average_ranks(self._table(score, "ranks"))
 
     def friedman(self, score: str, *, aligned: bool = False) -> Any:
         """Whether the models differ at all, by plain or by aligned ranks."""
-        table = self._comparison.table(score)
+        table = self._table(score, "friedman")
         return statistics.friedman_aligned(table) if aligned else statistics.friedman(table)
 
     def nemenyi(self, score: str, *, alpha: float = 0.05) -> statistics.PairTests:
         """Which pairs differ, by the distance of their average ranks."""
-        return statistics.nemenyi(self._comparison.table(score), alpha=alpha)
+        return statistics.nemenyi(self._table(score, "nemenyi"), alpha=alpha)
 
     def conover(
         self, score: str, *, adjust: Literal["holm"] | None = None, alpha: float = 0.05
     ) -> statistics.PairTests:
         """Which pairs differ, by Conover's t test of rank sums."""
-        return statistics.conover(self._comparison.table(score), adjust=adjust, alpha=alpha)
+        return statistics.conover(self._table(score, "conover"), adjust=adjust, alpha=alpha)
 
-    def versus(self, score: str, control: str, **settings: Any) -> statistics.ControlTests:
-        """Which models differ from one of them; Holm's step-down unless told."""
-        return statistics.versus_control(self._comparison.table(score), control, **settings)
+    def versus(
+        self,
+        score: str,
+        control: str,
+        *,
+        method: Literal["holm", "bonferroni-dunn"] = "holm",
+        ranks: Literal["plain", "aligned"] = "plain",
+        alpha: float = 0.05,
+    ) -> statistics.ControlTests:
+        """Which models differ from one of them."""
+        table = self._table(score, "versus")
+        return statistics.versus_control(table, control, method=method, ranks=ranks, alpha=alpha)
 
     def wilcoxon(self, score: str, a: str, b: str) -> Any:
         """Whether two models differ, by signed ranks over the data sets."""
-        return statistics.wilcoxon(self._comparison.table(score), a, b)
+        return statistics.wilcoxon(self._comparison.select(models=[a, b]).table(score), a, b)
 
     def bayesian(self, score: str, a: str, b: str, *, rope: float = 0.0, random_state: int = 0) -> Any:
         """How probable it is that one of two models is better on the next data set."""
-        table = self._comparison.table(score)
+        table = self._comparison.select(models=[a, b]).table(score)
         return statistics.bayesian_signed_rank(table, a, b, rope=rope, random_state=random_state)
 
-    def paired_t(self, score: str, **settings: Any) -> Any:
-        """Wins, ties and losses by paired t tests over the folds of each data set."""
-        return statistics.paired_t(self._comparison.folds(score), **settings)
+    def paired_t(
+        self, score: str, *, alpha: float = 0.05, correction: Literal["nadeau-bengio"] | None = None
+    ) -> Any:
+        """Wins, ties and losses by paired t tests over the folds of each data set.
+
+        Folds share training rows, so the plain test finds differences too often; "nadeau-bengio" corrects it.
+        """
+        return statistics.paired_t(self._comparison.folds(score), alpha=alpha, correction=correction)
 
 
 class Plots:
@@ -74,24 +117,31 @@ class Plots:
     ) -> Axes:
         """Average ranks on an axis; models that do not differ by the test of Nemenyi are joined."""
         found = self._comparison.tests.nemenyi(score, alpha=alpha)
-        return plots.plot_critical_differences(found.ranks, found.critical_difference, title=title, ax=ax)
+        return plots.plot_critical_differences(
+            found.ranks, found.critical_difference, title=title or _said(score), ax=ax
+        )
 
     def pairs(self, score: str, a: str, b: str, *, title: str = "", ax: Axes | None = None) -> Axes:
         """One model against another, a point for each data set."""
         comparison = self._comparison
         return plots.plot_pairs(
-            comparison.table(score), a, b, errors=_errors(comparison, score), title=title, ax=ax
+            comparison.table(score),
+            a,
+            b,
+            errors=_errors(comparison, score),
+            title=title or _said(score),
+            ax=ax,
         )
 
     def differences(self, score: str, a: str, b: str, *, title: str = "", ax: Axes | None = None) -> Axes:
         """Difference of two models on each data set, as sorted bars."""
         comparison = self._comparison
-        return plots.plot_differences(comparison.table(score), a, b, title=title, ax=ax)
+        return plots.plot_differences(comparison.table(score), a, b, title=title or _said(score), ax=ax)
 
     def boxes(self, score: str, *, title: str = "", ax: Axes | None = None) -> Axes:
         """Box plots of the scores of all folds, centred in each data set."""
         folds = self._comparison.tidy(score).dropna(subset="value")
-        return plots.plot_centred_boxes(folds, title=title, ax=ax)
+        return plots.plot_centred_boxes(folds, title=title or _said(score), ax=ax)
 
     def calibration(
         self,
@@ -113,6 +163,10 @@ class Plots:
         return plots.plot_calibration(drawn, title=title, ax=ax)
 
 
+def _said(score: str) -> str:
+    return score.replace("_", " ")
+
+
 def _errors(comparison: Comparison, score: str) -> pd.DataFrame | None:
     """Return standard errors of the means over folds, None if there is one fold only."""
     n_folds = comparison.runs.groupby("dataset")["fold"].nunique().reindex(comparison.datasets)
@@ -127,11 +181,10 @@ def comparison_page(comparison: Comparison, scores: tuple[str, ...], title: str)
     """Return one HTML page: a section for each score, then calibration, costs and problems."""
     sections = [_score_section(comparison, score) for score in scores]
     sections += _calibration_section(comparison)
-    costs = comparison.costs().reset_index()
-    sections.append(Section("Costs", "Means over folds.", tables=[PlainTable(costs)]))
-    problems = comparison.problems()
-    if len(problems):
-        sections.append(Section("Problems", tables=[PlainTable(problems)]))
+    sections.append(Section("Costs", "Means over folds.", tables=[_plain(comparison.costs().reset_index())]))
+    for heading, lines in (("Problems", comparison.problems()), ("Warnings", comparison.warnings())):
+        if len(lines):
+            sections.append(Section(heading, tables=[_plain(lines)]))
     n_models, n_sets = len(comparison.models), len(comparison.datasets)
     about = f"{n_models} models on {n_sets} data sets. Greater is better in every table of scores."
     return html_page(title, sections, text=about)
@@ -139,12 +192,15 @@ def comparison_page(comparison: Comparison, scores: tuple[str, ...], title: str)
 
 def _score_section(comparison: Comparison, score: str) -> Section:
     printed = comparison._printed(score)
-    complete = int(printed["mean"].notna().all(axis=1).sum())
-    text, figures = "", []
-    if complete >= _FEWEST and len(comparison.models) >= _FEWEST:
-        text = f"{comparison.tests.friedman(score)}\n\n{comparison.tests.nemenyi(score)}"
+    text, figures, tests = "", [], comparison.tests
+    n_models = len(comparison.models) - len(tests.without(score))
+    if tests.possible(score) and len(comparison.datasets) >= _FEWEST and n_models >= _FEWEST:
+        gone = tests.without(score)
+        remark = f"Ranks and tests are without {', '.join(gone)}, for want of scores.\n\n" if gone else ""
+        text = f"{remark}{tests.friedman(score)}\n\n{tests.nemenyi(score)}"
         figures.append(Picture(_closed(comparison.plot.critical_differences(score)), "Average ranks."))
-    if len(comparison.runs["fold"].unique()) > 1 and len(comparison.models) > 1 and complete:
+    several = len(comparison.runs["fold"].unique()) > 1 and len(comparison.models) > 1
+    if several and printed["mean"].notna().to_numpy().any():
         figures.append(
             Picture(_closed(comparison.plot.boxes(score)), "Scores of all folds, centred in each data set.")
         )
@@ -166,6 +222,12 @@ def _calibration_section(comparison: Comparison) -> list[Section]:
         if (comparison.calibration["kind"] == kind).any()
     ]
     return [Section("Calibration", "All data sets and folds together.", figures=figures)]
+
+
+def _plain(lines: pd.DataFrame) -> PlainTable:
+    """Return lines as a table whose first column names them and whose headings are words."""
+    named = lines.rename(columns=_said)
+    return PlainTable(named.set_index(named.columns[0]))
 
 
 def _closed(ax: Axes) -> Axes:

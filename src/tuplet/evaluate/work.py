@@ -17,6 +17,7 @@ from sklearn.base import clone
 from tuplet.evaluate.isolation import MemoryMeter
 from tuplet.evaluate.store import Record
 from tuplet.exceptions import TupletError
+from tuplet.local.inputs import n_rows
 from tuplet.losses import Loss
 from tuplet.metrics import marginal_calibration, mode_calibration, n_floored
 from tuplet.metrics.scorers import unwrap
@@ -44,12 +45,12 @@ def do_work(
 ) -> Record:
     """Fit, predict one joint, ask it everything, and return what came of it as plain values.
 
-    An error is no end: it becomes a record with status "failed" and its reason. A score that the joint
-    cannot give (too many outcomes, say) is missing, for the reason that `score_problems` holds. The time of
+    An error is no end: it becomes a record with status "failed" and its reason. A score that cannot be
+    had (too many outcomes, say) is missing, for the reason that `score_problems` holds. The time of
     prediction includes all that was asked, since many forms of a joint compute nothing before.
     """
     meter = MemoryMeter()
-    record: Record = {"n_train": len(Y_train), "n_test": len(Y_test), "scores": {}}
+    record: Record = {"n_train": n_rows(X_train), "n_test": n_rows(X_test), "scores": {}}
     with _collected_warnings(record):
         try:
             with _timed(record, "fit"):
@@ -104,7 +105,7 @@ def _ask(answer: Answer, X: Any, Y: Any, scorers: Mapping[str, Scorer], calibrat
     for name, scorer in scorers.items():
         try:
             scores[name] = float(scorer(answer, X, Y))
-        except TupletError as error:
+        except Exception as error:  # one score that fails takes no other with it
             scores[name], problems[name] = float("nan"), _reason(error)
     for name, measure in _CALIBRATIONS.items() if calibration else ():
         try:

@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import partial
 from typing import Any, final
 
@@ -40,8 +41,8 @@ class DecisionScorer:
         -1 if the measure is a loss.
     stand_in : bool, default False
         Whether another loss may decide where `loss` cannot: Hamming where a loss for binary variables
-        meets more categories or labels of which none is known as positive, F1 where there are too many outcomes for Jaccard. It suits measures that are
-        defined for these too.
+        meets more categories, or labels of which none is known as positive; F1 where there are too many
+        outcomes for Jaccard. It suits measures that are defined for these too.
 
     Examples
     --------
@@ -140,6 +141,10 @@ are not among them: they need binary variables, or are a score minus 1.
 """
 
 
+_KNOWN_AS = {"accuracy": "exact_match", "subset_accuracy": "exact_match", "hamming_loss": "neg_hamming_loss"}
+"""What others call some scores."""
+
+
 def get_scorer(name: str) -> Scorer:
     """Return the scorer of this name.
 
@@ -166,8 +171,10 @@ def get_scorer(name: str) -> Scorer:
     top = re.fullmatch(r"top_(\d+)_accuracy", str(name))
     if top:
         return top_k_scorer(int(top[1]))
-    known = ", ".join(repr(known) for known in (*SCORERS, "top_3_accuracy", *losses))
-    raise InputError(f"A scorer must be one of {known}; found {name!r}.")
+    names = (*SCORERS, "top_3_accuracy", *losses)
+    close = _KNOWN_AS.get(str(name)) or next(iter(get_close_matches(str(name), names, 1)), "")
+    hint = f" (did you mean {close!r}?)" if close else ""
+    raise InputError(f"A scorer must be one of {', '.join(map(repr, names))}; found {name!r}{hint}.")
 
 
 def loss_scorer(loss: Loss | str) -> DecisionScorer:

@@ -86,7 +86,8 @@ class Friedman:
     statistic, p_value : float
         Friedman's chi square with k - 1 degrees of freedom.
     f_statistic, f_p_value : float
-        Iman and Davenport's F with k - 1 and (k - 1)(n - 1) degrees of freedom.
+        Iman and Davenport's F with k - 1 and (k - 1)(n - 1) degrees of freedom; missing where all rows agree
+        on one order, for which it would be infinite however few they are.
     ranks : Series, shape (k,)
         Average ranks.
     n_rows, n_left_out : int
@@ -104,9 +105,13 @@ class Friedman:
     def summary(self) -> str:
         """What was found, in a sentence."""
         k = len(self.ranks)
+        F = f"F({k - 1}, {(k - 1) * (self.n_rows - 1)})"
+        if np.isnan(self.f_statistic):
+            second = "Iman-Davenport F is not defined, since all rows agree on one order"
+        else:
+            second = f"Iman-Davenport {F} = {self.f_statistic:.2f}, {p_text(self.f_p_value)}"
         return (
-            f"Friedman: chi2({k - 1}) = {self.statistic:.2f}, {p_text(self.p_value)}; Iman-Davenport"
-            f" F({k - 1}, {(k - 1) * (self.n_rows - 1)}) = {self.f_statistic:.2f}, {p_text(self.f_p_value)};"
+            f"Friedman: chi2({k - 1}) = {self.statistic:.2f}, {p_text(self.p_value)}; {second};"
             f" {rows_text(self.n_rows, self.n_left_out)}"
         )
 
@@ -151,7 +156,8 @@ def friedman(scores: pd.DataFrame, *, ties: Literal["corrected", "plain"] = "cor
     spread = float(((ranks - (k + 1) / 2) ** 2).sum()) if ties == "corrected" else n * k * (k**2 - 1) / 12
     statistic = (k - 1) * between / spread if between else 0.0
     rest = n * (k - 1) - statistic
-    f_statistic = (n - 1) * statistic / rest if rest > 0 else np.inf  # all rows agree on one order
+    agreed = rest <= 1e-12 * n * k
+    f_statistic = np.nan if agreed else (n - 1) * statistic / rest
     return Friedman(
         statistic,
         float(stats.chi2.sf(statistic, k - 1)),

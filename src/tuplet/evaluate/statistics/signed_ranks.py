@@ -63,8 +63,8 @@ class SignedRanks:
     def summary(self) -> str:
         """What was found, in a sentence."""
         return (
-            f"Wilcoxon: rank sums {self.a} {self.r_plus:g}, {self.b} {self.r_minus:g}; z = {self.z:.2f},"
-            f" {p_text(self.p_value)}; {rows_text(self.n_rows, self.n_left_out)}"
+            f"Wilcoxon: rank sums {self.a} {self.r_plus:g}, {self.b} {self.r_minus:g};"
+            f" {p_text(self.p_value)} (z = {self.z:.2f}); {rows_text(self.n_rows, self.n_left_out)}"
         )
 
     def __repr__(self) -> str:
@@ -97,7 +97,7 @@ def wilcoxon(scores: pd.DataFrame, a: Any, b: Any, *, zeros: Zeros = "split") ->
     >>> import pandas as pd
     >>> scores = pd.DataFrame({"forest": [0.9, 0.8, 0.7, 0.6, 0.9], "tree": [0.8, 0.6, 0.4, 0.2, 0.95]})
     >>> wilcoxon(scores, "forest", "tree")
-    Wilcoxon: rank sums forest 14, tree 1; z = 1.75, p = 0.12; 5 rows
+    Wilcoxon: rank sums forest 14, tree 1; p = 0.12 (z = 1.75); 5 rows
     """
     check_choice("wilcoxon", "zeros", zeros, ("split", "drop"))
     complete = complete_rows("wilcoxon", scores, [a, b], finite=True)

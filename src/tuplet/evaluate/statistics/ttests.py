@@ -60,7 +60,7 @@ class PairedT:
         """What was found, in a sentence."""
         lines = self.counts.reset_index()[["a", "b", "win", "tie", "loss"]].to_numpy()
         pairs = [f"{a} - {b} {win}/{tie}/{loss}" for a, b, win, tie, loss in lines]
-        kind = "Corrected paired t tests" if self.correction else "Paired t tests"
+        kind = "Corrected paired t tests" if self.correction else "Paired t tests, uncorrected,"
         constant, untested = int(self.table["constant"].sum()), int(self.counts["untested"].sum())
         return (
             f"{kind} at {self.alpha:g}, win/tie/loss over {self.table['dataset'].nunique()} data sets: "
@@ -118,7 +118,7 @@ def paired_t(
     >>> yeast = pd.DataFrame({"chain": [0.22, 0.25, 0.21, 0.24], "independent": [0.15, 0.17, 0.15, 0.15]})
     >>> scene = pd.DataFrame({"chain": [0.62, 0.65, 0.61, 0.64], "independent": [0.61, 0.66, 0.64, 0.62]})
     >>> paired_t({"yeast": yeast, "scene": scene})
-    Paired t tests at 0.05, win/tie/loss over 2 data sets: chain - independent 1/1/0
+    Paired t tests, uncorrected, at 0.05, win/tie/loss over 2 data sets: chain - independent 1/1/0
     """
     check_alpha("paired_t", alpha)
     check_choice("paired_t", "correction", correction, (None, "nadeau-bengio"))
