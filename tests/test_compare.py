@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -25,8 +26,10 @@ from troubled import Hungry, Noted, fits_noted
 from tuplet import ChainClassifier, DecisionClassifier, IndependentClassifier, PriorClassifier
 from tuplet.evaluate.compare import compare
 from tuplet.evaluate.comparison import Comparison
+from tuplet.evaluate.isolation import StoppedError, Workers
 from tuplet.exceptions import InputError, TupletWarning
-from tuplet.metrics import SCORERS
+from tuplet.losses import CostMatrix
+from tuplet.metrics import SCORERS, loss_scorer
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(60, 3))
@@ -118,7 +121,7 @@ def test_a_second_run_repeats_nothing_and_an_extended_one_does_what_is_new(tmp_p
     assert len(fits_noted(notes)) == 6
 
 
-def test_renamed_models_keep_their_own_files_but_changed_settings_data_or_seeds_do_not_match(tmp_path):
+def test_changed_settings_data_or_seeds_are_other_fits(tmp_path):
     notes, cache = tmp_path / "notes", tmp_path / "cache"
     quick({"noted": Noted(notes)}, cache=cache)
     changes = [
@@ -224,6 +227,51 @@ def test_two_runs_at_once_agree(tmp_path):
     assert len(list((tmp_path / "cache").glob("made/*"))) == 6
 
 
+def test_names_that_look_alike_as_files_are_different_models(tmp_path):
+    models = {"a*": PriorClassifier(), "a+": PriorClassifier(), "b" * 70 + "1": ChainClassifier()}
+    result = quick(models, cache=tmp_path)
+    assert set(result.runs["model"]) == set(models)
+
+
+def test_a_score_of_the_same_name_that_is_computed_otherwise_is_another_one(tmp_path):
+    for value in (1.0, 2.0):
+        result = quick({"p": PriorClassifier()}, cache=tmp_path, scores={"s": lambda m, X, Y, v=value: v})
+        assert result.runs["s"].tolist() == [value] * 3
+
+
+def test_another_number_of_folds_is_another_run(tmp_path):
+    quick({"p": PriorClassifier()}, cache=tmp_path, cv=2)
+    quick({"p": PriorClassifier()}, cache=tmp_path, cv=4)
+    with pytest.warns(TupletWarning, match="2 fits of earlier"):
+        read = Comparison.from_folder(tmp_path)
+    assert read.runs["fold"].tolist() == [0, 1, 2, 3]
+    sorted(tmp_path.glob("made/*.json"))[-1].unlink()
+    with pytest.warns(TupletWarning, match="2 fits of earlier"):
+        read = Comparison.from_folder(tmp_path)
+    assert read.table("exact_match").isna().all(axis=None)
+
+
+def test_large_cost_matrices_are_told_apart():
+    labels = rng.integers(40, size=(400, 1)).astype(str)
+    losses = [CostMatrix([rng.random((40, 40)) * (1 - np.eye(40))]) for _ in range(2)]
+    scorers = {str(k): loss_scorer(loss) for k, loss in enumerate(losses)}
+    sets = {"wide": (rng.normal(size=(400, 2)), labels)}
+    both = quick({"p": PriorClassifier()}, sets, cv=2, scores=scorers).runs["1"]
+    alone = quick({"p": PriorClassifier()}, sets, cv=2, scores={"1": scorers["1"]}).runs["1"]
+    assert both.tolist() == alone.tolist()
+
+
+def test_scorers_find_a_whole_model():
+    scorers = {
+        "predict": lambda model, X, Y: float((model.predict(X).to_numpy() == Y.to_numpy()).mean()),
+        "proba": lambda model, X, Y: model.predict_proba(X)[0].shape[1],
+        "classes": lambda model, X, Y: len(model.classes_),
+    }
+    result = quick({"chain": ChainClassifier()}, scores={**scorers, "hamming": "hamming_score"})
+    assert result.runs["predict"].tolist() == pytest.approx(result.runs["hamming"].tolist())
+    assert result.runs[["proba", "classes"]].eq(2).all(axis=None)
+
+
 # -- trouble -----------------------------------------------------------------------------------------------
 
 
@@ -261,7 +309,69 @@ def test_a_model_over_time_is_stopped_and_not_tried_on_further_folds(tmp_path):
 def test_a_process_that_dies_takes_nothing_with_it():
     result = quick({"bad": Noted(os.devnull, "die"), "prior": PriorClassifier()}, isolate=True, cv=2)
     assert result.runs["status"].tolist() == ["crashed", "ok", "crashed", "ok"]
-    assert "out of memory" in result.runs["reason"].iloc[0]
+    assert result.runs["reason"].iloc[0] == "its process ended (EXIT(7))"
+
+
+def test_what_cannot_be_sent_to_a_process_is_a_line():
+    class Sealed:
+        def __reduce__(self):
+            raise TypeError("sealed")
+
+    def scorer(model, X, Y):
+        return 0.0
+
+    scorer.sealed = Sealed()
+    result = quick({"prior": PriorClassifier()}, isolate=True, cv=2, scores={"s": scorer})
+    assert result.runs["status"].eq("crashed").all()
+    assert "sealed" in result.runs["reason"].iloc[0]
+
+
+def test_a_model_that_exits_is_a_line():
+    result = quick({"bad": Noted(os.devnull, "exit"), "prior": PriorClassifier()}, cv=2)
+    assert result.runs["status"].tolist() == ["failed", "ok", "failed", "ok"]
+    assert result.runs["reason"].iloc[0] == "SystemExit: 3"
+
+
+def test_a_worker_that_died_while_idle_is_replaced():
+    with Workers() as workers:
+        first = workers.run(os.getpid)
+        os.kill(first, signal.SIGKILL)
+        time.sleep(0.3)
+        assert workers.run(os.getpid) != first
+    with pytest.raises(StoppedError):
+        workers.run(os.getpid)
+
+
+def test_two_comparisons_in_two_threads_leave_each_other_alone(tmp_path):
+    with ThreadPoolExecutor(2) as threads:
+        models = [{"long": Noted(tmp_path / "notes", seconds=1.5)}, {"short": PriorClassifier()}]
+        results = list(threads.map(lambda each: quick(each, isolate=True, cv=2), models))
+    assert all(result.runs["status"].eq("ok").all() for result in results)
+
+
+INTERRUPTED = """
+    import sys, threading, time, os, signal
+    sys.path.insert(0, {tests!r})
+    from test_compare import Noted, PriorClassifier, quick
+    threading.Timer({after}, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    first = quick({{"slow": Noted({notes!r}, seconds=60.0)}}, cv=4, isolate=True, n_jobs=2)
+    begun = time.monotonic()
+    second = quick({{"prior": PriorClassifier()}}, isolate=True, n_jobs=2)
+    print(first.runs["status"].tolist(), second.runs["status"].tolist())
+"""
+
+
+def test_after_a_real_interrupt_everything_has_stopped_and_the_next_comparison_works(tmp_path):
+    code = INTERRUPTED.format(tests=str(Path(__file__).parent), notes=str(tmp_path / "notes"), after=8)
+    run = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert run.stdout == "['not run', 'not run', 'not run', 'not run'] ['ok', 'ok', 'ok']\n"
+    assert "interrupted after 0 of 4 fits" in run.stderr
 
 
 def test_an_interrupt_keeps_what_is_finished(tmp_path):
@@ -305,6 +415,12 @@ def test_a_score_that_cannot_be_had_is_missing_and_the_others_are_not():
         ({"a": PriorClassifier()}, {"made": X}, {}, "must be a name, a Dataset"),
         ({"a": PriorClassifier()}, SETS, {"scores": ["accuracy"]}, "A scorer must be one of"),
         ({"a": PriorClassifier()}, SETS, {"time_limit": 1}, "isolate=True"),
+        ({"a": PriorClassifier()}, SETS, {"time_limit": "5"}, "number of seconds"),
+        ({"a": PriorClassifier()}, SETS, {"random_state": None}, "random_state must be a whole number"),
+        ({"a": PriorClassifier()}, SETS, {"scores": []}, "no scores"),
+        ({"a": PriorClassifier()}, SETS, {"scores": {"fold": "exact_match"}}, "cannot be called 'fold'"),
+        ({"a": PriorClassifier()}, SETS, {"scores": {"s": 3}}, "must be a name or a scorer"),
+        ({1: PriorClassifier(), "1": ChainClassifier()}, SETS, {}, "same name"),
     ],
 )
 def test_what_cannot_be_compared_is_said(models, datasets, settings, message):
@@ -342,7 +458,13 @@ def test_tables_of_a_comparison():
 
 def test_a_mean_needs_all_folds():
     runs = pd.DataFrame(
-        {"dataset": "d", "model": ["a", "a", "b", "b"], "fold": [0, 1] * 2, "s": [1, 2, 3, np.nan]}
+        {
+            "n_folds": 2,
+            "dataset": "d",
+            "model": ["a", "a", "b", "b"],
+            "fold": [0, 1] * 2,
+            "s": [1, 2, 3, np.nan],
+        }
     )
     table = Comparison(runs, ["s"]).table("s")
     assert table.loc["d", "a"] == 1.5

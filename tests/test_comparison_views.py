@@ -21,6 +21,7 @@ def result():
             "fold": f,
             "status": "ok",
             "reason": "",
+            "n_folds": 3,
             "n_train": 9,
             "n_test": 3,
             "warnings": (),
@@ -122,6 +123,11 @@ def test_the_page_is_whole_and_escaped(gappy, tmp_path):
     assert "1 with gaps left out" in page
     assert "stopped after 3 s" in page
     assert not plt.get_fignums()
+
+
+def test_a_score_that_is_infinite_everywhere_has_a_page(result):
+    runs = result.runs.assign(exact_match=-np.inf)
+    assert "Exact match" in Comparison(runs, ["exact_match"]).to_html()
 
 
 def test_a_page_of_one_fold_and_two_models_leaves_out_what_needs_more(result):

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import threading
 from functools import partial
 
 import numpy as np
@@ -15,6 +16,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from tuplet import ChainClassifier, PowersetClassifier
 from tuplet.evaluate.fingerprint import data_digest, describe, digest
+from tuplet.exceptions import InputError
 from tuplet.losses import CostMatrix
 
 X = np.arange(12.0).reshape(6, 2)
@@ -85,6 +87,12 @@ def test_data_that_differ_in_anything_differ():
         (X, Y[::-1]),
         (X, Y.replace({"z": None})),
         (X, Y.astype({"b": "category"})),
+        (X, Y.astype({"b": pd.CategoricalDtype(list("xyzw"))})),
+        (X, Y.astype({"b": pd.CategoricalDtype(list("zyx"))})),
+        (X, Y.astype({"b": pd.CategoricalDtype(list("xyz"), ordered=True)})),
+        (X, Y.assign(a=pd.Series([0, "1", 0, 1, 0, 1], dtype=object))),
+        (X, Y.assign(a=Y["a"].astype(object))),
+        (sparse.csr_array(np.hstack([X, np.zeros((6, 1))])), Y),
         (X, Y[["b", "a"]]),
         (X, pl.from_pandas(Y)),
         (X, Y["a"].to_numpy()),
@@ -92,6 +100,33 @@ def test_data_that_differ_in_anything_differ():
     digests = [data_digest(*pair) for pair in tables]
     assert len(set(digests)) == len(digests)
     assert digests == [data_digest(*pair) for pair in tables]
+
+
+class Scale:
+    def __init__(self, factor):
+        self.factor = factor
+
+    def apply(self, x):
+        return x * self.factor
+
+
+def test_functions_are_what_they_do():
+    def recursive(x):
+        return recursive(x - 1) if x else 0
+
+    functions = [
+        Scale(1).apply,
+        Scale(2).apply,
+        lambda x, *, k=1: x,
+        lambda x, *, k=2: x,
+        lambda x: x in {"alpha", "beta"},
+        lambda x: x in {"alpha", "gamma"},
+        recursive,
+    ]
+    texts = [describe(function) for function in functions]
+    assert len(set(texts)) == len(texts)
+    with pytest.raises(InputError, match="lock"):
+        describe({"lock": threading.Lock()})
 
 
 def test_a_digest_knows_where_its_parts_end():

@@ -1,6 +1,7 @@
 """Models that get into trouble, where other processes can import them from."""
 
 import os
+import sys
 import time
 import warnings
 from pathlib import Path
@@ -23,6 +24,8 @@ class Noted(JointClassifier):
         time.sleep(self.seconds)
         if self.trouble == "fail":
             raise ValueError("no luck\n today")
+        if self.trouble == "exit":
+            sys.exit(3)
         if self.trouble == "die":
             os._exit(7)
         if self.trouble == "warn":

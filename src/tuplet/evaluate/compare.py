@@ -13,10 +13,11 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
 from tuplet.datasets import Dataset, load_dataset
-from tuplet.evaluate.comparison import Comparison
-from tuplet.evaluate.fingerprint import data_digest
+from tuplet.evaluate.comparison import FACTS, Comparison
+from tuplet.evaluate.fingerprint import data_digest, describe
 from tuplet.evaluate.folds import make_folds
-from tuplet.evaluate.jobs import Job, Terms
+from tuplet.evaluate.isolation import Workers
+from tuplet.evaluate.jobs import Job, Plan, Terms
 from tuplet.evaluate.peers import PeerClassifier
 from tuplet.evaluate.running import run_all
 from tuplet.evaluate.store import Store
@@ -24,6 +25,7 @@ from tuplet.evaluate.work import Scorer
 from tuplet.exceptions import InputError
 from tuplet.metrics import SCORERS, get_scorer
 from tuplet.progress import Show
+from tuplet.space.containers import open_table
 
 __all__ = ["compare"]
 
@@ -96,27 +98,39 @@ def compare(
     >>> bool(result.table("exact_match").loc["penguins", "chain"] > 0.6)
     True
     """
-    if time_limit is not None and not isolate:
-        raise InputError("compare: a time_limit needs isolate=True, where a fit can be stopped.")
-    named = _named_models(models)
+    _check(n_jobs, time_limit, isolate, random_state)
+    sets = dict(_named_sets(datasets))
+    named = _named_models(models, several=any(open_table(data.Y).shape[1:] > (1,) for data in sets.values()))
     scorers = _scorers(scores)
-    sets = list(_named_sets(datasets))
+    if not isinstance(cv, (int, str)) and not hasattr(cv, "split"):
+        cv = list(cv)  # it is needed for every data set
+    plans = [_plan(name, data, cv, random_state) for name, data in sets.items()]
     jobs = [
-        job
-        for name, data in sets
-        for job in _jobs_of(name, data, named, scorers, cv, random_state, calibration)
+        Job(plan, model, fold, estimator, scorers, calibration)
+        for plan in plans
+        for fold in range(len(plan.folds))
+        for model, estimator in named.items()
     ]
+    parallel = joblib.effective_n_jobs(n_jobs)
+    n_threads = max(1, joblib.cpu_count() // parallel)
+    terms = Terms(time_limit, Workers(n_threads) if isolate else None, n_threads)
+    records = run_all(jobs, terms, None if cache is None else Store(cache), parallel, progress)
+    return Comparison.from_records(records, scores=tuple(scorers), models=tuple(named), datasets=tuple(sets))
+
+
+def _check(n_jobs: Any, time_limit: Any, isolate: bool, random_state: Any) -> None:
     if n_jobs is not None and not isinstance(n_jobs, (int, np.integer)):
         raise InputError(f"compare: n_jobs must be a whole number or None, found {n_jobs!r}.")
-    parallel = joblib.effective_n_jobs(n_jobs)
-    terms = Terms(time_limit, isolate, max(1, joblib.cpu_count() // parallel))
-    records = run_all(jobs, terms, None if cache is None else Store(cache), parallel, progress)
-    return Comparison.from_records(
-        records, scores=tuple(scorers), models=tuple(named), datasets=tuple(name for name, _ in sets)
-    )
+    if time_limit is not None:
+        if not isinstance(time_limit, (int, float, np.integer, np.floating)) or not time_limit > 0:
+            raise InputError(f"compare: time_limit must be a number of seconds, found {time_limit!r}.")
+        if not isolate:
+            raise InputError("compare: a time_limit needs isolate=True, where a fit can be stopped.")
+    if not isinstance(random_state, (int, np.integer)) or random_state < 0:
+        raise InputError(f"compare: random_state must be a whole number from 0, found {random_state!r}.")
 
 
-def _named_models(models: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
+def _named_models(models: Mapping[str, Any] | Sequence[Any], several: bool) -> dict[str, Any]:
     if not isinstance(models, Mapping):
         if hasattr(models, "fit"):
             models = [models]
@@ -127,23 +141,29 @@ def _named_models(models: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
         models = dict(zip(names, models, strict=True))
     if not models:
         raise InputError("compare: there are no models to compare.")
-    return {str(name): _as_joint_model(str(name), model) for name, model in models.items()}
+    named = {str(name): _as_joint_model(str(name), model, several) for name, model in models.items()}
+    if len(named) < len(models):
+        raise InputError("compare: two models have the same name as text; give them different names.")
+    return named
 
 
-def _as_joint_model(name: str, model: Any) -> Any:
+def _as_joint_model(name: str, model: Any, several: bool) -> Any:
     if isinstance(model, type):
         raise InputError(f"compare: the model {name!r} is a class; did you mean {model.__name__}()?")
     if not hasattr(model, "fit"):
         raise InputError(f"compare: the model {name!r} must be a classifier with fit, found {model!r}.")
+    describe(model)  # better now than half-way, if it cannot be told from others
     if _gives_joint(model):
         return model
-    _require_several_outputs(name, model)
+    if several:
+        _require_several_outputs(name, model)
     return PeerClassifier(model)
 
 
 def _require_several_outputs(name: str, model: Any) -> None:
     """Raise `InputError` if a scikit-learn estimator is, by its tags, no classifier of several outputs."""
-    last = model.steps[-1][1] if isinstance(model, Pipeline) else model
+    last = model.estimator if isinstance(model, BaseSearchCV) else model
+    last = last.steps[-1][1] if isinstance(last, Pipeline) else last
     kind = type(last).__name__
     if not type(last).__module__.startswith("sklearn."):
         return  # tags of others are not reliable
@@ -166,15 +186,24 @@ def _gives_joint(model: Any) -> bool:
     return hasattr(model, "predict_joint")
 
 
-def _scorers(scores: Sequence[str] | Mapping[str, Scorer] | None) -> dict[str, Scorer]:
+def _scorers(scores: Sequence[str] | Mapping[str, Any] | None) -> dict[str, Scorer]:
     if scores is None:
         return dict(SCORERS)
-    if isinstance(scores, Mapping):
-        return {
-            str(name): get_scorer(given) if isinstance(given, str) else given
-            for name, given in scores.items()
-        }
-    return {name: get_scorer(name) for name in ([scores] if isinstance(scores, str) else scores)}
+    if not isinstance(scores, Mapping):
+        scores = {name: name for name in ([scores] if isinstance(scores, str) else scores)}
+    if not scores:
+        raise InputError("compare: there are no scores to compare models by.")
+    return {str(name): _scorer(str(name), scorer) for name, scorer in scores.items()}
+
+
+def _scorer(name: str, scorer: Any) -> Scorer:
+    if name in FACTS:
+        raise InputError(f"compare: a score cannot be called {name!r}, as a column of the result is.")
+    if isinstance(scorer, str):
+        return get_scorer(scorer)
+    if not callable(scorer):
+        raise InputError(f"compare: the score {name!r} must be a name or a scorer, found {scorer!r}.")
+    return scorer
 
 
 def _named_sets(datasets: Any) -> Iterator[tuple[str, Dataset]]:
@@ -200,23 +229,9 @@ def _named_sets(datasets: Any) -> Iterator[tuple[str, Dataset]]:
         raise InputError("compare: there are no data sets to compare models on.")
 
 
-def _jobs_of(
-    name: str,
-    data: Dataset,
-    models: dict[str, Any],
-    scorers: dict[str, Scorer],
-    cv: Any,
-    seed: int,
-    calibration: bool,
-) -> Iterator[Job]:
-    X, Y = data.X, data.Y
-    folds = make_folds(cv, X, Y, train=data.train, folds=data.folds, random_state=seed)
-    content = data_digest(X, Y)
-    for fold, (train, test) in enumerate(folds):
-        rest = (X, Y, train, test, scorers, _seed(seed, fold), content, calibration)
-        for model, estimator in models.items():
-            yield Job(name, model, fold, estimator, *rest)
-
-
-def _seed(seed: int, fold: int) -> int:
-    return int(np.random.SeedSequence([seed, fold]).generate_state(1)[0] >> 1)
+def _plan(name: str, data: Dataset, cv: Any, seed: int) -> Plan:
+    X: Any = data.X
+    if hasattr(X, "tocsr"):  # of other sparse matrices no rows can be taken
+        X = X.tocsr()
+    folds = make_folds(cv, X, data.Y, train=data.train, folds=data.folds, random_state=seed)
+    return Plan(name, X, data.Y, folds, int(seed), data_digest(X, data.Y))

@@ -12,16 +12,17 @@ import pandas as pd
 
 from tuplet.evaluate.report import latex_table, markdown_table, text_table
 from tuplet.evaluate.store import Record, Store
-from tuplet.evaluate.views import Plots, Tests, comparison_page
+from tuplet.evaluate.views import ScorePlots, ScoreTests, comparison_page
 from tuplet.evaluate.work import N_BINS
 from tuplet.exceptions import InputError, TupletWarning
 
-__all__ = ["Comparison"]
+__all__ = ["FACTS", "Comparison"]
 
-_FACTS = (
+FACTS = (
     "dataset",
     "model",
     "fold",
+    "n_folds",
     "status",
     "reason",
     "n_train",
@@ -36,7 +37,7 @@ _FACTS = (
 )
 """Columns of `runs` before the scores."""
 
-_NUMBERS = _FACTS[5:-1]
+_NUMBERS = FACTS[FACTS.index("n_train") : -1]
 
 
 @final
@@ -46,11 +47,11 @@ class Comparison:
     Parameters
     ----------
     runs : DataFrame
-        A line for each fit: `dataset`, `model`, `fold`, `status` ("ok", "failed", "crashed", "over time" or
-        "not run") and its `reason`, numbers of rows, seconds and CPU seconds of fit and prediction, peak
-        memory in megabytes (of the fit and its prediction, beyond what the process held before), `n_floored`
-        (test rows with a label whose probability was lifted to the floor of the log-likelihoods), the
-        `warnings` that were given, then one column for each score. Greater is better.
+        A line for each fit: `dataset`, `model`, `fold` of `n_folds`, `status` ("ok", "failed", "crashed",
+        "over time" or "not run") and its `reason`, numbers of rows, seconds and CPU seconds of fit and
+        prediction, peak memory in megabytes (beyond what the process held before), `n_floored` (test rows
+        with a label whose probability was lifted to the floor of the log-likelihoods), the `warnings` that
+        were given, then one column for each score. Greater is better.
     scores : sequence of str
         Which columns are scores.
     models, datasets : sequence of str, optional
@@ -91,7 +92,7 @@ class Comparison:
             raise InputError("Comparison: there are no fits to put together.")
         scores = scores or list(dict.fromkeys(name for record in records for name in record["scores"]))
         lines = [_line(record) | record["scores"] for record in records]
-        runs = pd.DataFrame(lines, columns=[*_FACTS, *scores])
+        runs = pd.DataFrame(lines, columns=[*FACTS, *scores])
         runs = runs.astype(dict.fromkeys([*_NUMBERS, *scores], float)).fillna({"reason": ""})
         return cls(runs, scores, models=models, datasets=datasets, calibration=_bins(records))
 
@@ -99,7 +100,7 @@ class Comparison:
     def from_folder(cls, folder: str | os.PathLike[str]) -> Self:
         """Put together all fits in the `cache` folder of `compare`, also of a run that is still under way.
 
-        Where a model of one name was compared with several settings, or on several versions of a data set,
+        Where a model of one name was compared with several settings, or on several data or folds of one name,
         the newest count.
         """
         return cls.from_records(_newest(Store(folder)))
@@ -131,8 +132,9 @@ class Comparison:
         return self._over_folds(score, "std")
 
     def _over_folds(self, score: str, how: str) -> pd.DataFrame:
-        by_pair = self.runs.groupby(["dataset", "model"], sort=False)[self._column(score)]
-        values = by_pair.agg(how).where(by_pair.count() == by_pair.size())
+        by_pair = self.runs.groupby(["dataset", "model"], sort=False)
+        column = by_pair[self._column(score)]
+        values = column.agg(how).where(column.count() == by_pair["n_folds"].max())
         table = values.reset_index(name="value").pivot_table("value", "dataset", "model", dropna=False)
         return table.reindex(index=self.datasets, columns=self.models).rename_axis(index=None, columns=None)
 
@@ -155,7 +157,7 @@ class Comparison:
     def costs(self) -> pd.DataFrame:
         """Means over folds for each data set and model: seconds, memory, and floored rows in per cent."""
         runs = self.runs.assign(floored_percent=100 * self.runs["n_floored"] / self.runs["n_test"])
-        columns = [*(fact for fact in _FACTS if "seconds" in fact), "peak_memory_mb", "floored_percent"]
+        columns = [*(fact for fact in FACTS if "seconds" in fact), "peak_memory_mb", "floored_percent"]
         return runs.groupby(["dataset", "model"], sort=False)[columns].mean()
 
     def problems(self) -> pd.DataFrame:
@@ -203,14 +205,14 @@ class Comparison:
     # -- forms --------------------------------------------------------------------------------------------
 
     @property
-    def tests(self) -> Tests:
+    def tests(self) -> ScoreTests:
         """Statistics of the scores: `result.tests.friedman("exact_match")`, and so on."""
-        return Tests(self)
+        return ScoreTests(self)
 
     @property
-    def plot(self) -> Plots:
+    def plot(self) -> ScorePlots:
         """Pictures of the scores: `result.plot.critical_differences("exact_match")`, and so on."""
-        return Plots(self)
+        return ScorePlots(self)
 
     def to_text(self, score: str, *, width: int | None = None) -> str:
         """Table of a score for a terminal, as wide as that is unless told."""
@@ -282,18 +284,18 @@ class Comparison:
 
 
 def _line(record: Record) -> dict[str, Any]:
-    return {fact: record.get(fact) for fact in _FACTS} | {"warnings": tuple(record.get("warnings", ()))}
+    return {fact: record.get(fact) for fact in FACTS} | {"warnings": tuple(record.get("warnings", ()))}
 
 
 def _newest(records: Iterable[Record]) -> list[Record]:
     """Return the records without those of a model's earlier settings, or of earlier data, and say so."""
     everything = sorted(records, key=lambda record: record.get("finished", 0.0))
-    last = {(r["dataset"], r["model"]): (r.get("settings"), r.get("data")) for r in everything}
-    kept = [r for r in everything if last[r["dataset"], r["model"]] == (r.get("settings"), r.get("data"))]
+    last = {(r["dataset"], r["model"]): (r["settings"], r["plan"]) for r in everything}
+    kept = [r for r in everything if last[r["dataset"], r["model"]] == (r["settings"], r["plan"])]
     if len(kept) < len(everything):
         warnings.warn(
-            f"Comparison.from_folder: {len(everything) - len(kept)} fits of earlier settings or data under"
-            " the same names are left out; give models of different settings different names to see both.",
+            f"Comparison.from_folder: {len(everything) - len(kept)} fits of earlier settings, data or folds"
+            " under the same names are left out; under different names both would be there.",
             TupletWarning,
             stacklevel=3,
         )

@@ -1,8 +1,7 @@
-"""Work in a process of its own: it may be stopped, it may crash, and its memory can be measured."""
+"""Work in processes of its own: it may be stopped, it may crash, and its memory can be measured."""
 
 from __future__ import annotations
 
-import atexit
 import ctypes
 import gc
 import math
@@ -10,24 +9,15 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import CancelledError
+from collections.abc import Callable
+from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
-from weakref import WeakSet
+from typing import Any, Self, TypeVar
 
 from joblib.externals.loky import BrokenProcessPool, ProcessPoolExecutor, process_executor
 
-__all__ = [
-    "CrashedError",
-    "MemoryMeter",
-    "OverTimeError",
-    "StoppedError",
-    "run_isolated",
-    "stop_workers",
-]
+__all__ = ["CrashedError", "MemoryMeter", "OverTimeError", "StoppedError", "Workers"]
 
 T = TypeVar("T")
 
@@ -39,97 +29,134 @@ class OverTimeError(Exception):
     """The work took longer than it was given, and was stopped."""
 
 
-class StoppedError(Exception):
-    """The work was given up, by `stop_workers`."""
-
-
 class CrashedError(Exception):
-    """The process that did the work is gone: it crashed, or the system had no memory left for it."""
+    """The process that did the work is gone, or the work could not get there and back."""
 
 
-def run_isolated(
-    function: Callable[..., T], *args: Any, time_limit: float | None = None, n_threads: int
-) -> T:
-    """Return `function(*args)`, computed in another process.
+class StoppedError(Exception):
+    """The work was given up, by `Workers.stop`."""
 
-    Threads alone could not be stopped, and a time limit by signals waits for compiled code to return.
+
+class Workers:
+    """Processes that do one piece of work at a time, kept for the next one unless something goes wrong.
+
+    Threads could not be stopped, and a time limit by signals waits for compiled code to return. Each process
+    is an executor of its own, so that stopping one leaves the others at work.
 
     Parameters
     ----------
-    function : callable
-        Anything that cloudpickle can send, also what a notebook or a script without a main guard defines.
-    time_limit : float, optional
-        Seconds; then the process is killed and `OverTimeError` raised.
     n_threads : int
-        Threads that numerical libraries may use in it.
+        Threads that numerical libraries may use in each process.
     """
-    with _worker(n_threads) as executor:
-        future = executor.submit(function, *args)
+
+    def __init__(self, n_threads: int = 1) -> None:
+        self.n_threads = n_threads
+        self._lock = threading.Lock()
+        self._idle: list[ProcessPoolExecutor] = []
+        self._alive: set[ProcessPoolExecutor] = set()
+        self._stopped = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *reason: object) -> None:
+        self.stop()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.n_threads,)  # on another machine there are other processes
+
+    def run(self, function: Callable[..., T], *args: Any, time_limit: float | None = None) -> T:
+        """Return `function(*args)`, computed in another process.
+
+        Parameters
+        ----------
+        function : callable
+            Anything that cloudpickle can send, also what a notebook or a script without a main guard defines.
+        time_limit : float, optional
+            Seconds; then the process is killed and `OverTimeError` raised.
+        """
+        while True:
+            executor, used = self._take()
+            try:
+                future = executor.submit(function, *args)
+                answer = _wait(future, time_limit)
+            except BaseException as error:
+                self._kill(executor)
+                if self._stopped:
+                    raise StoppedError from None
+                if used and isinstance(error, BrokenProcessPool):
+                    continue  # it may have died of what was done before: a new one decides
+                if isinstance(error, (OverTimeError, KeyboardInterrupt)):
+                    raise
+                raise CrashedError(_what_happened(error)) from None
+            self._give_back(executor)
+            return answer
+
+    def stop(self) -> None:
+        """End all processes; what is still at work in them is lost, and no more is taken."""
+        with self._lock:
+            self._stopped = True
+            alive = list(self._alive)
+            self._alive.clear()
+            self._idle.clear()
+        for executor in alive:
+            executor.shutdown(wait=False, kill_workers=True)
+
+    def _take(self) -> tuple[ProcessPoolExecutor, bool]:
+        """Return an idle process, or a new one; and whether it was used before."""
+        with self._lock:
+            if self._stopped:
+                raise StoppedError
+            if self._idle:
+                return self._idle.pop(), True
+            executor = _new_executor(self.n_threads)
+            self._alive.add(executor)
         try:
-            return future.result(timeout=time_limit)
-        except FutureTimeout:
-            if future.done():  # the work itself raised a TimeoutError
-                raise
-            raise OverTimeError from None
-        except (BrokenProcessPool, CancelledError) as error:
-            if executor in _stopped:
-                raise StoppedError from None
-            raise CrashedError(_what_happened(error)) from None
+            executor.submit(int).result()  # until it is ready: imports are no part of anybody's time
+        except Exception as error:
+            self._kill(executor)
+            raise (StoppedError() if self._stopped else CrashedError(_what_happened(error))) from None
+        return executor, False
+
+    def _give_back(self, executor: ProcessPoolExecutor) -> None:
+        with self._lock:
+            if not self._stopped:
+                self._idle.append(executor)
+
+    def _kill(self, executor: ProcessPoolExecutor) -> None:
+        with self._lock:
+            self._alive.discard(executor)
+        executor.shutdown(wait=False, kill_workers=True)
+
+
+def _wait(future: Future[T], time_limit: float | None) -> T:
+    try:
+        return future.result(timeout=time_limit)
+    except FutureTimeout:
+        if future.done():  # the work itself raised a TimeoutError
+            raise
+        raise OverTimeError from None
 
 
 def _what_happened(error: BaseException) -> str:
     message = str(error)
-    if "un-serialize" in message:
-        cause = str(error.__cause__).strip().strip('"').strip().splitlines()[-1:]
-        return f"it cannot be sent to another process ({' '.join(cause)}); pass isolate=False"
+    if "un-serialize" in message or not isinstance(error, BrokenProcessPool):
+        cause = str(error.__cause__ or error).strip().strip('"').strip().splitlines()[-1:]
+        return f"it cannot be sent to another process and back ({' '.join(cause)}); pass isolate=False"
     code = message.rpartition("{")[2].partition("}")[0] if "{" in message else "no exit code"
-    return f"its process ended ({code}); it may have run out of memory"
+    memory = "; it may have run out of memory" if "SIGKILL" in code else ""
+    return f"its process ended ({code}){memory}"
 
 
-# -- workers -----------------------------------------------------------------------------------------------
-
-_idle: dict[int, list[ProcessPoolExecutor]] = {}
-_busy: set[ProcessPoolExecutor] = set()
-_stopped: WeakSet[ProcessPoolExecutor] = WeakSet()
-_lock = threading.Lock()
-
-
-@contextmanager
-def _worker(n_threads: int) -> Iterator[ProcessPoolExecutor]:
-    """Lend a process; it is kept for the next piece of work unless something went wrong in this one.
-
-    Each is an executor with a single process, so that stopping one leaves the others at work.
-    """
-    with _lock:
-        idle = _idle.setdefault(n_threads, [])
-        executor = idle.pop() if idle else None
-    if executor is None:
-        executor = _new_worker(n_threads)
-    with _lock:
-        _busy.add(executor)
-    try:
-        yield executor
-    except (OverTimeError, CrashedError, StoppedError, KeyboardInterrupt):
-        _kill(executor)
-        raise
-    except BaseException:
-        _release(executor, n_threads)
-        raise
-    else:
-        _release(executor, n_threads)
-
-
-def _new_worker(n_threads: int) -> ProcessPoolExecutor:
+def _new_executor(n_threads: int) -> ProcessPoolExecutor:
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-    executor = ProcessPoolExecutor(
+    return ProcessPoolExecutor(
         max_workers=1,
         timeout=_IDLE_SECONDS,
         env=dict.fromkeys(names, str(n_threads)),
         initializer=_prepare,
         initargs=(os.getpid(),),
     )
-    executor.submit(int).result()  # wait until it is ready: imports are no part of anybody's time
-    return executor
 
 
 def _prepare(parent: int) -> None:
@@ -150,32 +177,6 @@ def _prepare(parent: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _release(executor: ProcessPoolExecutor, n_threads: int) -> None:
-    with _lock:
-        _busy.discard(executor)
-        _idle.setdefault(n_threads, []).append(executor)
-
-
-def _kill(executor: ProcessPoolExecutor) -> None:
-    with _lock:
-        _busy.discard(executor)
-    executor.shutdown(wait=False, kill_workers=True)
-
-
-def stop_workers() -> None:
-    """End all processes; what is still at work in them is lost."""
-    with _lock:
-        executors = [*_busy, *(executor for idle in _idle.values() for executor in idle)]
-        _stopped.update(executors)
-        _idle.clear()
-        _busy.clear()
-    for executor in executors:
-        executor.shutdown(wait=False, kill_workers=True)
-
-
-atexit.register(stop_workers)
-
-
 # -- memory ------------------------------------------------------------------------------------------------
 
 
@@ -183,7 +184,7 @@ class MemoryMeter:
     """Most memory that this process held at any time since the meter was made, beyond what it held then."""
 
     def __init__(self) -> None:
-        _give_back()
+        _return_free_memory()
         self._resettable = _reset_peak()
         self._start = _status("VmRSS") if self._resettable else _lifetime_peak()
 
@@ -193,7 +194,7 @@ class MemoryMeter:
         return peak - self._start if math.isnan(peak) else max(0.0, peak - self._start)
 
 
-def _give_back() -> None:
+def _return_free_memory() -> None:
     """Give free memory back to the system, or a fit that uses it again would seem to need none."""
     gc.collect()
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,34 +15,65 @@ import numpy.typing as npt
 from sklearn.utils import _safe_indexing
 
 from tuplet.evaluate.fingerprint import describe, digest
-from tuplet.evaluate.isolation import CrashedError, OverTimeError, run_isolated
+from tuplet.evaluate.isolation import CrashedError, OverTimeError, StoppedError, Workers
 from tuplet.evaluate.store import Record, Store, record_key
-from tuplet.evaluate.work import Scorer, do_work
+from tuplet.evaluate.work import Scorer, do_work, failed
+from tuplet.exceptions import TupletWarning
 from tuplet.local.estimators import seeded
 from tuplet.progress import duration_text
 
-__all__ = ["Job", "Terms", "not_run", "reusable", "run_job"]
+__all__ = ["Job", "Plan", "Terms", "not_run", "reusable", "run_job"]
 
 _PACKAGES = ("tuplet", "scikit-learn", "numpy")
 """Whose version is part of what a fit is: another one may give other numbers."""
+
+Rows = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A data set and its folds, as all models meet them."""
+
+    dataset: str
+    X: Any
+    Y: Any
+    folds: list[tuple[Rows, Rows]]
+    seed: int
+    data: str  # digest of X and Y
+
+    @cached_property
+    def digest(self) -> str:
+        """What makes two plans the same: the data, all folds, the seed and the versions."""
+        rows = [side.astype(np.int64).tobytes() for fold in self.folds for side in fold]
+        versions = " ".join(f"{package} {version(package)}" for package in _PACKAGES)
+        return digest(self.data, *rows, str(self.seed), versions)
 
 
 @dataclass(frozen=True)
 class Job:
     """One model on one fold of one data set."""
 
-    dataset: str
+    plan: Plan = field(repr=False)
     model: str
     fold: int
     estimator: Any = field(repr=False)
-    X: Any = field(repr=False)
-    Y: Any = field(repr=False)
-    train: npt.NDArray[np.intp] = field(repr=False)
-    test: npt.NDArray[np.intp] = field(repr=False)
     scorers: Mapping[str, Scorer] = field(repr=False)
-    seed: int = field(repr=False)
-    data: str = field(repr=False)  # digest of X and Y
-    calibration: bool = field(repr=False, default=True)
+    calibration: bool = field(repr=False)
+
+    @property
+    def dataset(self) -> str:
+        """Name of the data set."""
+        return self.plan.dataset
+
+    @property
+    def place(self) -> tuple[str, str, int]:
+        """Where the job belongs in a comparison."""
+        return self.dataset, self.model, self.fold
+
+    @property
+    def n_train(self) -> int:
+        """Number of training rows."""
+        return len(self.plan.folds[self.fold][0])
 
     @cached_property
     def settings(self) -> str:
@@ -49,61 +81,91 @@ class Job:
         return describe(self.estimator)
 
     @cached_property
+    def asked(self) -> dict[str, str]:
+        """The scorers as texts, by name."""
+        return {name: describe(scorer) for name, scorer in self.scorers.items()}
+
+    @cached_property
     def key(self) -> str:
-        """Where the record of this fit lies; anything that changes the result changes it."""
+        """Where the record of this fit lies; anything that changes its result changes it.
+
+        The other folds do not: a run with more of them may find some of its own.
+        """
+        rows = [side.astype(np.int64).tobytes() for side in self.plan.folds[self.fold]]
         versions = " ".join(f"{package} {version(package)}" for package in _PACKAGES)
-        rows = (self.train.astype(np.int64).tobytes(), self.test.astype(np.int64).tobytes())
-        parts = digest(self.settings, self.data, *rows, str(self.seed), versions)
+        parts = digest(self.settings, self.plan.data, *rows, str(self.seed), versions)
         return record_key(self.dataset, self.model, self.fold, parts)
+
+    @property
+    def seed(self) -> int:
+        """Seed of whatever the model leaves to chance."""
+        return int(np.random.SeedSequence([self.plan.seed, self.fold]).generate_state(1)[0] >> 1)
 
     def rows(self) -> tuple[Any, Any, Any, Any]:
         """Return X and Y for training, X and Y for the test."""
-        sides = (self.train, self.test)
-        return tuple(_safe_indexing(table, side) for side in sides for table in (self.X, self.Y))
+        tables = (self.plan.X, self.plan.Y)
+        return tuple(_safe_indexing(table, side) for side in self.plan.folds[self.fold] for table in tables)
 
     @property
     def identity(self) -> Record:
         """What a record says about where it belongs."""
         names = {"dataset": self.dataset, "model": self.model, "fold": self.fold}
-        return names | {"settings": self.settings, "data": self.data}
+        return names | {
+            "settings": self.settings,
+            "plan": self.plan.digest,
+            "n_folds": len(self.plan.folds),
+        }
 
 
 @dataclass(frozen=True)
 class Terms:
-    """Under which conditions fits are done."""
+    """Under which conditions fits are done; without workers they are done right here."""
 
     time_limit: float | None
-    isolate: bool
+    workers: Workers | None
     n_threads: int
 
 
 def run_job(job: Job, terms: Terms, store: Store | None) -> tuple[Job, Record]:
-    """Do one fit and keep its record."""
-    model = seeded(job.estimator, job.seed)
-    work = (model, *job.rows(), job.scorers, job.calibration)
+    """Do one fit and keep its record; whatever goes wrong with it is its record."""
     try:
-        if terms.isolate:
-            done = run_isolated(do_work, *work, time_limit=terms.time_limit, n_threads=terms.n_threads)
-        else:
-            done = do_work(*work)
+        done = _work(job, terms)
+    except (KeyboardInterrupt, StoppedError):
+        raise
     except OverTimeError:
         done = _without_scores("over time", f"stopped after {duration_text(terms.time_limit or 0)}")
     except CrashedError as crash:
         done = _without_scores("crashed", str(crash))
-    terms_said = {"time_limit": terms.time_limit, "n_threads": terms.n_threads, "finished": time.time()}
-    record = job.identity | done | terms_said
-    if store is not None:
-        record = _with_earlier_scores(record, store.get(job.key))
+    except Exception as error:
+        done = _without_scores("failed", "") | failed(error)
+    said = {"time_limit": terms.time_limit, "n_threads": terms.n_threads, "finished": time.time()}
+    record = job.identity | done | said | {"scorers": job.asked}
+    return job, record if store is None else _kept(record, job, store)
+
+
+def _work(job: Job, terms: Terms) -> Record:
+    work = (seeded(job.estimator, job.seed), *job.rows(), job.scorers, job.calibration)
+    if terms.workers is None:
+        return do_work(*work)
+    return terms.workers.run(do_work, *work, time_limit=terms.time_limit)
+
+
+def _kept(record: Record, job: Job, store: Store) -> Record:
+    """Put a record into the store, together with what an earlier run asked of the same fit."""
+    earlier = store.get(job.key)
+    if earlier is not None and earlier["status"] == record["status"] == "ok":
+        bins = record["calibration"] if record["calibration"] is not None else earlier.get("calibration")
+        joined = {name: earlier[name] | record[name] for name in ("scores", "scorers")}
+        record = record | joined | {"calibration": bins}
+    try:
         store.put(job.key, record)
-    return job, record
-
-
-def _with_earlier_scores(record: Record, earlier: Record | None) -> Record:
-    """Return a record that has kept what an earlier run asked of the same fit and this one did not."""
-    if earlier is None or earlier.get("status") != "ok" or record["status"] != "ok":
-        return record
-    bins = record["calibration"] if record["calibration"] is not None else earlier.get("calibration")
-    return record | {"scores": earlier["scores"] | record["scores"], "calibration": bins}
+    except OSError as error:
+        warnings.warn(
+            f"compare: a finished fit could not be kept ({error}); a later run will make it again.",
+            TupletWarning,
+            stacklevel=2,
+        )
+    return record
 
 
 def not_run(job: Job, reason: str) -> Record:
@@ -119,11 +181,14 @@ def reusable(record: Record | None, job: Job, terms: Terms) -> bool:
     """Return whether a stored record answers a job.
 
     Failures are tried again, for their cause may be gone; what ran over time is, if there is more time now.
+    A score of the same name that was computed otherwise is another one.
     """
     if record is None:
         return False
-    if record.get("status") == "over time":
+    if record["status"] == "over time":
         given = record.get("time_limit")
         return given is not None and terms.time_limit is not None and terms.time_limit <= given
     calibrated = record.get("calibration") is not None or not job.calibration
-    return record.get("status") == "ok" and calibrated and set(job.scorers) <= set(record["scores"])
+    known = record.get("scorers", {})
+    same = all(known.get(name) == text and name in record["scores"] for name, text in job.asked.items())
+    return record["status"] == "ok" and calibrated and same

@@ -6,11 +6,11 @@ import threading
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from contextlib import nullcontext
 
 import joblib
 import numpy as np
 
-from tuplet.evaluate.isolation import stop_workers
 from tuplet.evaluate.jobs import Job, Terms, not_run, reusable, run_job
 from tuplet.evaluate.store import Record, Store
 from tuplet.exceptions import TupletWarning
@@ -23,21 +23,21 @@ def run_all(jobs: list[Job], terms: Terms, store: Store | None, n_jobs: int, sho
     """Return the records of all jobs in their order; those that an interrupt cut off are "not run"."""
     # Threads only wait for the processes that do the work; another backend of joblib may take over. Without
     # such processes the work needs some, too: warnings are caught per process.
-    prefer = "threads" if terms.isolate else "processes"
-    workers = joblib.Parallel(
+    prefer = "threads" if terms.workers is not None else "processes"
+    parallel = joblib.Parallel(
         n_jobs=n_jobs, prefer=prefer, return_as="generator_unordered", pre_dispatch="n_jobs"
     )
-    with Progress("Comparing", len(jobs), show=show) as bar:
+    with Progress("Comparing", len(jobs), show=show) as bar, terms.workers or nullcontext():
         ledger = _Ledger(jobs, n_jobs, bar)
         open_jobs = _open_jobs(jobs, terms, store, ledger)
         try:
-            for job, record in workers(joblib.delayed(run_job)(job, terms, store) for job in open_jobs):
+            for job, record in parallel(joblib.delayed(run_job)(job, terms, store) for job in open_jobs):
                 ledger.enter(job, record)
         except KeyboardInterrupt:
+            if terms.workers is not None:
+                terms.workers.stop()
             _say_interrupted(len(ledger.records), len(jobs), store)
-        finally:
-            stop_workers()
-    return [ledger.records.get(job.key) or not_run(job, "interrupted") for job in jobs]
+    return [ledger.records.get(job.place) or not_run(job, "interrupted") for job in jobs]
 
 
 def _open_jobs(jobs: list[Job], terms: Terms, store: Store | None, ledger: _Ledger) -> Iterator[Job]:
@@ -64,10 +64,10 @@ class _Ledger:
     """
 
     def __init__(self, jobs: list[Job], n_jobs: int, bar: Progress) -> None:
-        self.records: dict[str, Record] = {}
+        self.records: dict[tuple[str, str, int], Record] = {}
         self.over_time: dict[tuple[str, str], int] = {}
         self._left = Counter((job.dataset, job.model) for job in jobs)
-        self._rows = {job.dataset: len(job.train) for job in jobs}
+        self._rows = {job.dataset: job.n_train for job in jobs}
         self._seconds: dict[tuple[str, str], list[float]] = defaultdict(list)
         self._n_jobs, self._bar, self._lock = n_jobs, bar, threading.Lock()
 
@@ -75,7 +75,7 @@ class _Ledger:
         """Add the record of a job."""
         pair = (job.dataset, job.model)
         with self._lock:
-            self.records[job.key] = record
+            self.records[job.place] = record
             self._left[pair] -= 1
             if record["status"] == "over time":
                 self.over_time.setdefault(pair, job.fold)

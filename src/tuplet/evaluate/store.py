@@ -17,6 +17,9 @@ __all__ = ["Record", "Store", "record_key"]
 
 Record = dict[str, Any]
 
+_NEEDED = {"dataset", "model", "fold", "status", "scores", "settings", "plan", "n_folds"}
+"""What every record says."""
+
 
 class Store:
     """A folder of records, one JSON file for each fit.
@@ -83,7 +86,7 @@ def _slug(name: str) -> str:
 def _read(path: Path) -> Record | None:
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
-        if isinstance(record, dict):
+        if isinstance(record, dict) and set(record) >= _NEEDED:
             return record
         problem = "it holds no record"
     except (OSError, ValueError) as error:

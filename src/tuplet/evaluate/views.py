@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 import pandas as pd
 
 from tuplet.evaluate import plots, statistics
@@ -15,13 +16,13 @@ if TYPE_CHECKING:
 
     from tuplet.evaluate.comparison import Comparison
 
-__all__ = ["Plots", "Tests", "comparison_page"]
+__all__ = ["ScorePlots", "ScoreTests", "comparison_page"]
 
 _FEWEST = 3
 """Least number of models, and of data sets, for which a test of all ranks says anything."""
 
 
-class Tests:
+class ScoreTests:
     """Statistics of a comparison over its data sets; see `tuplet.evaluate.statistics` for each.
 
     Tests need a score of every model on every data set. Where some are missing, those models or those data
@@ -92,7 +93,7 @@ class Tests:
         return statistics.wilcoxon(self._comparison.select(models=[a, b]).table(score), a, b)
 
     def bayesian(self, score: str, a: str, b: str, *, rope: float = 0.0, random_state: int = 0) -> Any:
-        """How probable it is that one of two models is better on the next data set."""
+        """How probable it is that one of two models is the better one more often than not."""
         table = self._comparison.select(models=[a, b]).table(score)
         return statistics.bayesian_signed_rank(table, a, b, rope=rope, random_state=random_state)
 
@@ -106,7 +107,7 @@ class Tests:
         return statistics.paired_t(self._comparison.folds(score), alpha=alpha, correction=correction)
 
 
-class Plots:
+class ScorePlots:
     """Pictures of a comparison, each a matplotlib Axes; see `tuplet.evaluate.plots` for each."""
 
     def __init__(self, comparison: Comparison) -> None:
@@ -140,7 +141,8 @@ class Plots:
 
     def boxes(self, score: str, *, title: str = "", ax: Axes | None = None) -> Axes:
         """Box plots of the scores of all folds, centred in each data set."""
-        folds = self._comparison.tidy(score).dropna(subset="value")
+        folds = self._comparison.tidy(score)
+        folds = folds[np.isfinite(folds["value"])]
         return plots.plot_centred_boxes(folds, title=title or _said(score), ax=ax)
 
     def calibration(
@@ -200,7 +202,7 @@ def _score_section(comparison: Comparison, score: str) -> Section:
         text = f"{remark}{tests.friedman(score)}\n\n{tests.nemenyi(score)}"
         figures.append(Picture(_closed(comparison.plot.critical_differences(score)), "Average ranks."))
     several = len(comparison.runs["fold"].unique()) > 1 and len(comparison.models) > 1
-    if several and printed["mean"].notna().to_numpy().any():
+    if several and np.isfinite(comparison.runs[score]).any():
         figures.append(
             Picture(_closed(comparison.plot.boxes(score)), "Scores of all folds, centred in each data set.")
         )

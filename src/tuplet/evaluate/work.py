@@ -8,22 +8,22 @@ import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pandas as pd
 from sklearn.base import clone
 
+from tuplet.evaluate.fingerprint import describe
 from tuplet.evaluate.isolation import MemoryMeter
 from tuplet.evaluate.store import Record
 from tuplet.exceptions import TupletError
-from tuplet.local.inputs import n_rows
-from tuplet.losses import Loss
+from tuplet.losses import Loss, get_loss
 from tuplet.metrics import marginal_calibration, mode_calibration, n_floored
 from tuplet.metrics.scorers import unwrap
 from tuplet.prediction import JointPrediction
 
-__all__ = ["N_BINS", "Answer", "Scorer", "do_work"]
+__all__ = ["N_BINS", "Answer", "Scorer", "do_work", "failed"]
 
 N_BINS = 20
 """Bins of the stored calibration tables; pictures may join neighbours."""
@@ -50,38 +50,52 @@ def do_work(
     prediction includes all that was asked, since many forms of a joint compute nothing before.
     """
     meter = MemoryMeter()
-    record: Record = {"n_train": n_rows(X_train), "n_test": n_rows(X_test), "scores": {}}
+    record: Record = {"n_train": _n_rows(X_train), "n_test": _n_rows(X_test), "scores": {}}
     with _collected_warnings(record):
         try:
             with _timed(record, "fit"):
                 fitted = clone(model).fit(X_train, Y_train)
             with _timed(record, "predict"):
                 record |= _ask(Answer(fitted, X_test), X_test, Y_test, scorers, calibration)
-        except Exception as error:
-            record |= {"status": "failed", "reason": _reason(error), "trace": traceback.format_exc()}
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # sys.exit() and panics of compiled code are no ends, either
+            record |= failed(error)
         else:
             record["status"] = "ok"
     record["peak_memory_mb"] = meter.peak_mb()
     return record
 
 
+def failed(error: BaseException) -> Record:
+    """Return what a record says of an error."""
+    trace = ""
+    with suppress(Exception):  # of an error that cannot even be printed
+        trace = "".join(traceback.format_exception(error))
+    return {"status": "failed", "reason": _reason(error), "trace": trace}
+
+
+def _n_rows(X: Any) -> int:
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
 class Answer:
     """A prediction that poses as the model that made it, so that scorers take all from the one joint.
 
     Decisions are remembered by their loss. A model whose `predict` takes no loss (a peer that decides its own
-    way, or a `DecisionClassifier`) is asked for its decision once.
+    way, or a `DecisionClassifier`) is asked for its decision once. All else is asked of the model itself.
     """
 
     def __init__(self, fitted: Any, X: Any) -> None:
-        model, X = unwrap(fitted, X)
-        self.model = model
-        self.prediction: JointPrediction = model.predict_joint(X)
+        self.model, self._X = unwrap(fitted, X)
+        self.prediction: JointPrediction = self.model.predict_joint(self._X)
         self.space_ = self.prediction.space
         self._decided: dict[str, Any] = {}
-        self.predict: Callable[..., Any] = self._decide
-        if "loss" not in inspect.signature(model.predict).parameters:
-            own = model.predict(X)
-            self.predict = lambda X: own
+        takes_loss = "loss" in inspect.signature(self.model.predict).parameters
+        self.predict: Callable[..., Any] = self._decide if takes_loss else self._own
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__dict__["model"], name)
 
     def predict_joint(self, X: Any) -> JointPrediction:
         """Return the one joint."""
@@ -92,8 +106,18 @@ class Answer:
         own = getattr(self.model, "n_floored", None)
         return n_floored(Y, self.prediction) if own is None else own(Y, self.prediction)
 
-    def _decide(self, X: Any, *, loss: str | Loss) -> Any:
-        key = repr(loss)
+    def predict_proba(self, X: Any) -> Any:
+        """Return the marginals of the one joint, as scikit-learn has them."""
+        marginals = self.prediction._marginals("predict_proba")
+        return marginals[0] if self.space_.single else marginals
+
+    def _own(self, X: Any) -> Any:
+        if "own" not in self._decided:
+            self._decided["own"] = self.model.predict(self._X)
+        return self._decided["own"]
+
+    def _decide(self, X: Any, *, loss: str | Loss = "hamming") -> Any:
+        key = describe(get_loss(loss))
         if key not in self._decided:
             codes = self.prediction._decide(loss, "predict")
             self._decided[key] = self.space_.decode(codes, self.prediction.index)
@@ -125,7 +149,10 @@ def _columns(frame: pd.DataFrame) -> dict[str, list[float]]:
 
 
 def _reason(error: BaseException) -> str:
-    text = " ".join(str(error).split())
+    try:
+        text = " ".join(str(error).split())
+    except Exception:
+        text = "its message cannot be shown"
     return text if isinstance(error, TupletError) else f"{type(error).__name__}: {text}".rstrip(": ")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -100,10 +100,14 @@ def seeded(estimator: Any, seed: int) -> Any:
         return estimator
     params = estimator.get_params(deep=True)
     free = [k for k in sorted(params) if k.rpartition("__")[2] == "random_state" and params[k] is None]
-    if not free:
+    mappings = [k for k in sorted(params) if isinstance(params[k], Mapping)]  # of names to classifiers
+    if not free and not mappings:
         return estimator
-    numbers = np.random.default_rng(seed).integers(2**31 - 1, size=len(free))
-    return clone(estimator).set_params(**dict(zip(free, numbers.tolist(), strict=True)))
+    numbers = np.random.default_rng(seed).integers(2**31 - 1, size=len(free) + len(mappings)).tolist()
+    settings = dict(zip(free, numbers[: len(free)], strict=True))
+    for name, number in zip(mappings, numbers[len(free) :], strict=True):
+        settings[name] = {key: seeded(each, number + i) for i, (key, each) in enumerate(params[name].items())}
+    return clone(estimator).set_params(**settings)
 
 
 def name_of(estimator: Any) -> str:
