@@ -4,11 +4,17 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tuplet.models import (
+    BayesNetClassifier,
     ChainClassifier,
     DecisionClassifier,
     IndependentClassifier,
+    InstanceLogisticClassifier,
+    NeighborClassifier,
+    OutputCodingClassifier,
     PowersetClassifier,
     PriorClassifier,
+    RandomFieldClassifier,
+    StackedFeaturesClassifier,
 )
 
 MODELS = [
@@ -20,6 +26,14 @@ MODELS = [
     ChainClassifier(inference="greedy"),
     ChainClassifier(n_chains=3),
     ChainClassifier(n_chains=3, inference="greedy"),
+    BayesNetClassifier(),
+    NeighborClassifier(),
+    InstanceLogisticClassifier(),
+    InstanceLogisticClassifier(use_features=True),
+    StackedFeaturesClassifier(),
+    RandomFieldClassifier(),
+    RandomFieldClassifier("tree", pairwise="linear", likelihood="pseudo"),
+    OutputCodingClassifier(),
     DecisionClassifier(IndependentClassifier()),
 ]
 

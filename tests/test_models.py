@@ -29,12 +29,17 @@ from tuplet.joint.base import all_outcomes
 from tuplet.local import StackedModel
 from tuplet.losses import get_loss
 from tuplet.models import (
+    BayesNetClassifier,
     ChainClassifier,
     DecisionClassifier,
     IndependentClassifier,
+    InstanceLogisticClassifier,
     JointClassifier,
+    NeighborClassifier,
     PowersetClassifier,
     PriorClassifier,
+    RandomFieldClassifier,
+    StackedFeaturesClassifier,
 )
 from tuplet.models.unseen import collect, unseen_mass
 from tuplet.typing import UNKNOWN
@@ -48,6 +53,11 @@ ALL = [
     ChainClassifier(n_chains=3, random_state=0),
     ChainClassifier(inference="greedy"),
     ChainClassifier(n_chains=3, inference="greedy", random_state=0),
+    BayesNetClassifier(random_state=0),
+    NeighborClassifier(),
+    InstanceLogisticClassifier(),
+    StackedFeaturesClassifier(),
+    RandomFieldClassifier(),
     DecisionClassifier(ChainClassifier(), "subset"),
 ]
 PROPER = [model for model in ALL if getattr(model, "inference", "exact") == "exact"]
@@ -55,7 +65,13 @@ SOME = [PriorClassifier(), PowersetClassifier(), ChainClassifier(n_chains=2, ran
 models = pytest.mark.parametrize("model", ALL, ids=repr)
 some_models = pytest.mark.parametrize("model", SOME, ids=repr)
 proper_models = pytest.mark.parametrize("model", PROPER, ids=repr)
-WITH_ESTIMATOR = [IndependentClassifier, PowersetClassifier, ChainClassifier]
+WITH_ESTIMATOR = [
+    IndependentClassifier,
+    PowersetClassifier,
+    ChainClassifier,
+    BayesNetClassifier,
+    StackedFeaturesClassifier,
+]
 
 
 @pytest.fixture(autouse=True)

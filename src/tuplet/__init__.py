@@ -20,12 +20,18 @@ from tuplet.datasets import list_datasets, load_dataset, load_penguins
 from tuplet.exceptions import TupletError, TupletWarning
 from tuplet.local import default_estimator
 from tuplet.models import (
+    BayesNetClassifier,
     ChainClassifier,
     DecisionClassifier,
     IndependentClassifier,
+    InstanceLogisticClassifier,
     JointClassifier,
+    NeighborClassifier,
+    OutputCodingClassifier,
     PowersetClassifier,
     PriorClassifier,
+    RandomFieldClassifier,
+    StackedFeaturesClassifier,
 )
 from tuplet.prediction import JointPrediction
 from tuplet.space import ClassSpace
@@ -35,14 +41,20 @@ __version__ = version("tuplet")
 
 __all__ = [
     "UNKNOWN",
+    "BayesNetClassifier",
     "ChainClassifier",
     "ClassSpace",
     "DecisionClassifier",
     "IndependentClassifier",
+    "InstanceLogisticClassifier",
     "JointClassifier",
     "JointPrediction",
+    "NeighborClassifier",
+    "OutputCodingClassifier",
     "PowersetClassifier",
     "PriorClassifier",
+    "RandomFieldClassifier",
+    "StackedFeaturesClassifier",
     "TupletError",
     "TupletWarning",
     "datasets",

@@ -83,6 +83,10 @@ class ManyLogistic:
         return np.moveaxis(logits, 1, 2)
 
 
+_SMALL = 256
+"""Columns up to which all axes are kept, whatever the rows: repeating rows then changes nothing."""
+
+
 class LogisticBatch:
     """Features, prepared once for any number of logistic regressions on parts of their rows.
 
@@ -94,6 +98,9 @@ class LogisticBatch:
     ----------
     X : array, shape (n, d)
         Finite numbers. Standardise them: the penalty treats all columns alike.
+    sample_weight : array, shape (n,), optional
+        Weights that the axes are found with; those of the regressions are given to `fit`. A row of weight 2
+        is then two rows on every step of the way, and one of weight 0 none.
 
     Examples
     --------
@@ -109,13 +116,14 @@ class LogisticBatch:
            [0.34, 0.28, 0.38]])
     """
 
-    def __init__(self, X: Floats) -> None:
+    def __init__(self, X: Floats, sample_weight: Floats | None = None) -> None:
         X = _matrix("X", X, None)
         if len(X) == 0:
             raise InputError("Logistic regression: X has no rows; at least one is needed.")
-        self._mean = X.mean(axis=0)
+        weight = _weights(sample_weight, len(X))
+        self._mean = weight @ X / (weight.sum() or 1.0)
         centred = X - self._mean
-        self._basis = _principal_axes(centred)
+        self._basis = _principal_axes(np.sqrt(weight)[:, None] * centred)
         self._Z = np.ascontiguousarray(centred @ self._basis)
 
     def fit(
@@ -212,9 +220,9 @@ def fit_many(X: Floats, y: Codes, blocks: Codes | None = None, **settings: Any) 
 
 
 def _principal_axes(centred: Floats) -> Floats:
-    """Orthonormal columns (d, r) that span the rows (n, d); all r = d of them unless n < d."""
+    """Orthonormal columns (d, r) that span the rows (n, d); all r = d of them unless n < d and d is large."""
     n, d = centred.shape
-    if n >= d:
+    if n >= d or d <= _SMALL:
         return np.ascontiguousarray(np.linalg.eigh(centred.T @ centred)[1])
     _, lengths, axes = np.linalg.svd(centred, full_matrices=False)
     kept = lengths > lengths.max(initial=0.0) * d * np.finfo(float).eps

@@ -4,17 +4,29 @@
 """
 
 from tuplet.models.base import JointClassifier
+from tuplet.models.bayesnet import BayesNetClassifier
 from tuplet.models.chain import ChainClassifier
 from tuplet.models.decision import DecisionClassifier
 from tuplet.models.independent import IndependentClassifier
+from tuplet.models.instance_logistic import InstanceLogisticClassifier
+from tuplet.models.neighbors import NeighborClassifier
+from tuplet.models.output_coding import OutputCodingClassifier
 from tuplet.models.powerset import PowersetClassifier
 from tuplet.models.prior import PriorClassifier
+from tuplet.models.random_field import RandomFieldClassifier
+from tuplet.models.stacked_features import StackedFeaturesClassifier
 
 __all__ = [
+    "BayesNetClassifier",
     "ChainClassifier",
     "DecisionClassifier",
     "IndependentClassifier",
+    "InstanceLogisticClassifier",
     "JointClassifier",
+    "NeighborClassifier",
+    "OutputCodingClassifier",
     "PowersetClassifier",
     "PriorClassifier",
+    "RandomFieldClassifier",
+    "StackedFeaturesClassifier",
 ]

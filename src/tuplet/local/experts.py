@@ -1,0 +1,308 @@
+"""One classifier for each block of rows: any classifier, or many regressions in one compiled call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import MaxAbsScaler, RobustScaler, StandardScaler
+
+from tuplet.exceptions import InputError
+from tuplet.kernels import sort_rows
+from tuplet.local.estimators import name_of, require_probabilities, weight_arguments
+from tuplet.local.inputs import Features, n_rows, take_rows
+from tuplet.local.many_logistic import LogisticBatch, ManyLogistic
+from tuplet.local.parallel import run_many
+from tuplet.local.smoothed import SmoothedClassifier, require_size
+from tuplet.typing import UNKNOWN, Codes, Floats
+
+__all__ = ["Experts", "LinearExperts", "Prepared", "column_wise", "fit_steps", "is_plain_logistic"]
+
+Mask = npt.NDArray[np.bool_]
+
+
+class Experts(Protocol):
+    """Fitted classifiers of q blocks. Their probabilities are their own: zero for classes not seen."""
+
+    @property
+    def totals(self) -> Floats:
+        """Training weight of every block (q,), zero where there is no classifier."""
+
+    def proba(self, Z: Features, blocks: Codes) -> Floats:
+        """Probabilities (n, k) of rows Z, each by the classifier of its own block (n,); 0 if `UNKNOWN`."""
+
+    def table(self, Z: Features) -> Floats:
+        """Probabilities (q, k, n) of all rows by the classifiers of all blocks."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The features of a child's rows, made ready once for classifiers of all blocks.
+
+    The steps of a pipeline before its classifier see all rows of the child, not those of one block: a mean
+    or a variance of three rows is worse than that of a thousand, and all blocks then share one matrix.
+
+    Parameters
+    ----------
+    steps : fitted Pipeline or None
+        What comes before the classifier.
+    classifier : classifier or None
+        What is fitted to each block; None where X has no columns, or no row a label: then frequencies are
+        all there is.
+    Z : features, n rows
+        What the classifiers see, for all rows that were given.
+    batch : LogisticBatch or None
+        The same for the compiled regressions; None if the classifier is something else.
+    """
+
+    steps: Any
+    classifier: Any
+    Z: Features
+    batch: LogisticBatch | None
+
+    @classmethod
+    def make(cls, estimator: Any, X: Features, child: Codes, weight: Floats | None) -> Prepared:
+        """Fit what comes before the classifier to the rows whose child (n,) is known and that have weight.
+
+        Parameters
+        ----------
+        estimator : classifier
+            Not fitted.
+        """
+        require_probabilities(estimator)
+        if X.shape[1] == 0 or not _used(child, weight).any():
+            return cls(None, None, np.zeros((n_rows(X), 0)), None)
+        steps, classifier = None, estimator
+        if isinstance(estimator, Pipeline):
+            classifier = estimator.steps[-1][1]
+            steps = fit_steps(estimator, X, child, weight) if len(estimator.steps) > 1 else None
+        Z = X if steps is None else steps.transform(X)
+        fast = is_plain_logistic(classifier) and isinstance(Z, np.ndarray)
+        return cls(steps, classifier, Z, LogisticBatch(Z) if fast else None)
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether nothing but compiled code and numpy is needed for the fits."""
+        return self.batch is not None or self.classifier is None
+
+    def ready(self, X: Features) -> Features:
+        """Return what the classifiers see of further rows."""
+        if self.classifier is None:
+            return np.zeros((n_rows(X), 0))
+        return X if self.steps is None else self.steps.transform(X)
+
+    def without_rows(self) -> Prepared:
+        """Return what is needed for further rows; the training rows are let go."""
+        return replace(self, Z=None, batch=None)
+
+    def fit(
+        self,
+        y: Codes,
+        blocks: Codes,
+        n_blocks: int,
+        n_classes: int,
+        weight: Floats | None = None,
+        *,
+        n_jobs: int | None = None,
+        lenient: bool = True,
+    ) -> Experts:
+        """Fit one classifier to each block (n,) of codes y (n,); rows where either is `UNKNOWN` are left out.
+
+        Parameters
+        ----------
+        lenient : bool
+            Whether a block is left without a classifier where the rows do not suffice for one, as for
+            neighbours or cross-validation inside of the classifier; otherwise its error is raised.
+        """
+        if self.classifier is None:
+            return _frequencies(y, blocks, n_blocks, n_classes, weight)
+        if self.batch is None:
+            return _fit_each(self, y, blocks, n_blocks, n_classes, weight, n_jobs, lenient)
+        model = self.classifier
+        many = self.batch.fit(
+            y,
+            blocks,
+            n_classes=n_classes,
+            n_blocks=n_blocks,
+            C=model.C,
+            sample_weight=weight,
+            tol=model.tol,
+            max_iter=model.max_iter,
+            n_jobs=n_jobs,
+        )
+        return LinearExperts(many, _counts(y, blocks, n_blocks, n_classes, weight).sum(axis=1))
+
+
+@dataclass(frozen=True)
+class LinearExperts:
+    """Softmax regressions; see `Experts`."""
+
+    many: ManyLogistic
+    totals: Floats
+
+    def proba(self, Z: Features, blocks: Codes) -> Floats:
+        """See `Experts.proba`."""
+        known = blocks != UNKNOWN
+        if known.all():
+            return np.exp(self.many.log_proba(Z, blocks))
+        answer = np.zeros((len(blocks), self.many.coef.shape[1]))
+        answer[known] = np.exp(self.many.log_proba(Z[known], blocks[known]))
+        return answer
+
+    def table(self, Z: Features) -> Floats:
+        """See `Experts.table`: one matrix product."""
+        # The answer lies in memory as (q, k, n); seen otherwise, every later pass would jump.
+        log_proba = np.moveaxis(self.many.log_proba_all(Z), 2, 1)
+        return np.exp(log_proba, out=log_proba)
+
+
+@dataclass(frozen=True)
+class ClassifierExperts:
+    """Any classifiers; see `Experts`."""
+
+    classifiers: tuple[SmoothedClassifier | None, ...]
+    totals: Floats
+    card: int
+
+    def proba(self, Z: Features, blocks: Codes) -> Floats:
+        """See `Experts.proba`."""
+        answer = np.zeros((len(blocks), self.card))
+        for g in np.unique(blocks[blocks != UNKNOWN]):
+            rows = np.flatnonzero(blocks == g)
+            answer[rows] = _ask(self.classifiers[g], take_rows(Z, rows), self.card)
+        return answer
+
+    def table(self, Z: Features) -> Floats:
+        """See `Experts.table`."""
+        n, q = n_rows(Z), len(self.classifiers)
+        require_size(f"Probabilities by {q:,} classifiers", q * n, self.card)
+        answer = np.empty((q, self.card, n))
+        for g, classifier in enumerate(self.classifiers):
+            answer[g] = _ask(classifier, Z, self.card).T
+        return answer
+
+
+# -- what is fitted ----------------------------------------------------------------------------------------
+
+
+def is_plain_logistic(classifier: Any) -> bool:
+    """Return whether a classifier is the penalised softmax regression that the compiled code fits.
+
+    That is scikit-learn's LogisticRegression with its default solver and penalty and any C, tol, max_iter.
+    """
+    if type(classifier) is not LogisticRegression:
+        return False
+    settings = classifier.get_params()
+    same = settings["solver"] == "lbfgs" and settings["fit_intercept"] and not settings["dual"]
+    ridge = settings.get("penalty", "l2") in ("l2", "deprecated") and not settings.get("l1_ratio")
+    softmax = settings.get("multi_class", "auto") in ("auto", "deprecated")
+    sound = 0 < settings["C"] < np.inf and settings["tol"] > 0
+    return bool(same and ridge and softmax and sound and settings["class_weight"] is None)
+
+
+def column_wise(estimator: Any) -> bool:
+    """Return whether a classifier stands alone or behind steps that treat every column by itself, blindly.
+
+    Blindly: without a look at the labels, and so the same for all children.
+    """
+    if not isinstance(estimator, Pipeline):
+        return True
+    known = (SimpleImputer, StandardScaler, MaxAbsScaler, RobustScaler)
+    return all(step in (None, "passthrough") or type(step) in known for _, step in estimator.steps[:-1])
+
+
+def _used(child: Codes, weight: Floats | None) -> Mask:
+    known = child != UNKNOWN
+    return known if weight is None else known & (weight > 0)
+
+
+def fit_steps(estimator: Pipeline, X: Features, child: Codes, weight: Floats | None) -> Pipeline:
+    """Fit a clone of all steps but the last to the rows whose child (n,) is known and that have weight."""
+    used = _used(child, weight)
+    steps = Pipeline(clone(estimator).steps[:-1])
+    named = weight_arguments(estimator, None if weight is None else weight[used])
+    kept = {key: value for key, value in named.items() if key.split("__")[0] in steps.named_steps}
+    with config_context(enable_metadata_routing=False):  # the arguments name their steps already
+        return steps.fit(take_rows(X, used), child[used], **kept)
+
+
+def _counts(y: Codes, blocks: Codes, q: int, k: int, weight: Floats | None) -> Floats:
+    """Weight of every class in every block (q, k)."""
+    used = (y != UNKNOWN) & (blocks != UNKNOWN)
+    some = None if weight is None else weight[used]
+    return np.bincount(blocks[used] * k + y[used], some, minlength=q * k).reshape(q, k).astype(float)
+
+
+def _frequencies(y: Codes, blocks: Codes, q: int, k: int, weight: Floats | None) -> LinearExperts:
+    """Regressions without columns: the intercepts are the logarithms of the frequencies."""
+    counts = _counts(y, blocks, q, k, weight)
+    present, zeros = counts > 0, np.zeros(q)
+    log = np.log(counts, where=present, out=np.full((q, k), -np.inf))
+    log[~present.any(axis=1)] = 0.0
+    coef, done = np.zeros((q, k, 0)), np.ones(q, dtype=bool)
+    many = ManyLogistic(coef, log, present, zeros, zeros, done, np.zeros(q, dtype=np.intp))
+    return LinearExperts(many, counts.sum(axis=1))
+
+
+def _fit_each(
+    prepared: Prepared,
+    y: Codes,
+    blocks: Codes,
+    q: int,
+    k: int,
+    weight: Floats | None,
+    n_jobs: int | None,
+    lenient: bool,
+) -> ClassifierExperts:
+    used = np.flatnonzero(_used(y, weight) & (blocks != UNKNOWN))
+    order, starts = sort_rows(blocks[used], q)
+    parts = np.split(used[order], starts[1:-1])
+    filled = [g for g, rows in enumerate(parts) if len(rows)]
+    tasks = [(prepared.classifier, prepared.Z, y, k, weight, parts[g], lenient) for g in filled]
+    fitted: list[SmoothedClassifier | None] = [None] * q
+    for g, classifier in zip(filled, run_many(_fit_one, tasks, n_jobs), strict=True):
+        fitted[g] = classifier
+    totals = [0.0 if each is None else each.counts.sum() for each in fitted]
+    return ClassifierExperts(tuple(fitted), np.array(totals), k)
+
+
+def _fit_one(
+    classifier: Any, Z: Features, y: Codes, k: int, weight: Floats | None, rows: Codes, lenient: bool
+) -> SmoothedClassifier | None:
+    inputs, some = take_rows(Z, rows), None if weight is None else weight[rows]
+    try:
+        fitted = SmoothedClassifier.fit(classifier, inputs, y[rows], k, some)
+        _ask(
+            fitted, take_rows(inputs, np.zeros(1, dtype=np.intp)), k
+        )  # some complain only when they are asked
+    except ValueError:
+        if lenient:
+            return None
+        raise
+    return fitted
+
+
+def _ask(fitted: SmoothedClassifier | None, Z: Features, k: int) -> Floats:
+    """Probabilities (n, k) as the classifier itself gives them, zero for the classes it does not know."""
+    answer = np.zeros((n_rows(Z), k))
+    if fitted is None:
+        return answer
+    if fitted.estimator is None:
+        answer[:, fitted.classes] = 1.0
+        return answer
+    proba = np.asarray(fitted.estimator.predict_proba(Z), dtype=float)
+    total = proba.sum(axis=1, keepdims=True)
+    if not (np.isfinite(total) & (total > 0)).all():
+        raise InputError(
+            f"{name_of(fitted.estimator)}.predict_proba gave rows that are no probabilities; choose another"
+            " estimator or look at the scale of the features."
+        )
+    answer[:, fitted.classes] = proba / total
+    return answer

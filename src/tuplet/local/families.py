@@ -1,0 +1,309 @@
+"""Scores of families: how well a class variable is predicted with a set of parents, less a penalty."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, final, get_args
+
+import numpy as np
+from sklearn.metrics import mutual_info_score
+from sklearn.utils.parallel import Parallel, delayed
+
+from tuplet.exceptions import InputError
+from tuplet.local.base import LocalModel
+from tuplet.local.children import Children, is_deterministic, make_folds, settle
+from tuplet.local.estimators import name_of
+from tuplet.local.inputs import Features
+from tuplet.local.likelihood import Child
+from tuplet.local.parallel import one_blas_thread
+from tuplet.local.penalties import PENALTIES, Parametrisation, Penalty, n_parameters
+from tuplet.local.split import STRENGTH, SplitModel
+from tuplet.local.stacked import StackedModel
+from tuplet.typing import UNKNOWN, Codes, Floats, Seed
+
+__all__ = ["FamilyScorer", "Score"]
+
+Score: TypeAlias = Literal["bic", "bic-true", "aic", "aic-true", "cv"]
+
+
+class Family(Protocol):
+    """A child with a set of parents; only a score above `floor` matters."""
+
+    @property
+    def child(self) -> int: ...
+
+    @property
+    def parents(self) -> tuple[int, ...]: ...
+
+    @property
+    def floor(self) -> float: ...
+
+
+@final
+class FamilyScorer:
+    """Scores of families, a class variable with a set of parents, and the models that they are scores of.
+
+    The score is the log-likelihood of the child under the very model that `model` returns, less a penalty
+    for its parameters; or, for "cv", the log-likelihood of rows that were held out.
+
+    Parameters
+    ----------
+    X : features, n rows
+    codes : int array, shape (n, v)
+        Codes of all variables, `UNKNOWN` where missing; discrete features that may be parents go behind
+        the class variables.
+    cards : sequence of int
+        Number of categories of each variable.
+    estimators : sequence of classifiers or None, optional
+        One for each class variable; None stands for `default_estimator()`.
+    parametrisation : {"split", "inputs", "auto"}
+        One classifier for each configuration of the parents (`SplitModel`), one with the parents as inputs
+        (`StackedModel`), or whichever scores more.
+    score : {"bic", "bic-true", "aic", "aic-true", "cv"} or callable
+        "bic" is (ln N)/2 for each parameter, where the coefficients of the features do not count: those of a
+        configuration are (k - 1). "bic-true" counts them too, which needs logistic regressions; "aic" costs
+        1 for each parameter. A callable gets the number of parameters, counted as for "bic", and N, and
+        returns a penalty >= 0 that grows with the former.
+    strength : float
+        See `SplitModel`.
+    n_folds : int
+        For "cv". All families have the same folds.
+    sample_weight : array, shape (n,), optional
+    n_jobs : int, optional
+        Families that are scored side by side: by threads for compiled regressions, otherwise by processes.
+    random_state : int, Generator or None
+        Of the folds, and of estimators whose own `random_state` was left at None.
+
+    Notes
+    -----
+    Every score rests on all rows whose child is known, so that those of different parents compare; see
+    `Child` for rows in which a parent is unknown. N is the weight of all these rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tuplet.structure import candidate_parent_sets, find_dag
+    >>> rng = np.random.default_rng(0)
+    >>> X, first = rng.normal(size=(200, 2)), rng.integers(2, size=200)
+    >>> codes = np.column_stack([first, first ^ (rng.random(200) < 0.1), rng.integers(2, size=200)])
+    >>> scorer = FamilyScorer(X, codes, (2, 2, 2))
+    >>> found = candidate_parent_sets(3, 2, scorer.score, bound=scorer.bound)
+    >>> network = find_dag(found.scores).parents
+    >>> network
+    ((1,), (), ())
+    >>> scorer.model(0, network[0]).log_table(X).shape
+    (2, 2, 200)
+    """
+
+    def __init__(
+        self,
+        X: Features,
+        codes: Codes,
+        cards: Sequence[int],
+        *,
+        estimators: Sequence[Any] | None = None,
+        parametrisation: Literal["split", "inputs", "auto"] = "split",
+        score: Score | Penalty = "bic",
+        strength: float = STRENGTH,
+        n_folds: int = 5,
+        sample_weight: Floats | None = None,
+        n_jobs: int | None = None,
+        random_state: Seed = None,
+    ) -> None:
+        if parametrisation not in ("auto", *get_args(Parametrisation)):
+            raise InputError(
+                f"FamilyScorer: parametrisation must be split, inputs or auto; found {parametrisation!r}."
+            )
+        if not callable(score) and score not in get_args(Score):
+            raise InputError(
+                f"FamilyScorer: score must be one of {', '.join(get_args(Score))}, or a callable; found"
+                f" {score!r}."
+            )
+        rng = np.random.default_rng(random_state)
+        self.cards, self.n_jobs, self.parametrisation = tuple(cards), n_jobs, parametrisation
+        self._penalty: Penalty | None
+        self._penalty, self._counts_features = (
+            (score, False) if callable(score) else PENALTIES.get(score, (None, False))
+        )
+        estimators = settle(estimators, X, len(self.cards), rng)
+        if self._counts_features:
+            _require_logistic(estimators)
+        folds = make_folds(len(codes), n_folds, rng) if score == "cv" or parametrisation == "auto" else None
+        given = (X, np.asarray(codes), self.cards, estimators, sample_weight, strength)
+        self._held_out = Children(*given, folds)
+        self._children = self._held_out if score == "cv" else Children(*given, None, self._held_out.prepared)
+        self._chosen: dict[tuple[int, tuple[int, ...]], Parametrisation] = {}
+        self._chosen_for: dict[int, Parametrisation] = {}
+
+    def score(self, families: Sequence[Family]) -> Iterator[float]:
+        """Yield the score of each family in turn; anything up to its floor where it is not above that."""
+        with one_blas_thread():
+            self._get_ready({family.child for family in families})
+            tasks = (delayed(_evaluate)(*self._task(family)) for family in families)
+            values = self._pool(f.child for f in families)(tasks)
+            for family, (value, kind) in zip(families, values, strict=True):
+                if value > family.floor:
+                    self._chosen[family.child, tuple(family.parents)] = kind
+                yield value
+
+    @property
+    def bound(self) -> Callable[[int, tuple[int, ...]], float] | None:
+        """(child, parents) -> bound on the score of these parents and all their supersets; None for "cv".
+
+        Proof: a log-likelihood is a sum of weighted log-probabilities, none of them positive, so a score is
+        at most minus its penalty; and penalties grow with the parameters, whose number no further parent
+        lowers: it is multiplied by a number of categories >= 1, or one less than that is added.
+        """
+        return None if self._penalty is None else self._bound
+
+    def model(self, child: int, parents: Sequence[int]) -> LocalModel:
+        """Return the model of a family, fitted to all rows."""
+        parents = tuple(parents)
+        given, estimator = self._children, self._children.estimators[child]
+        split = self.parametrisation_of(child, parents) == "split"
+        local: LocalModel = (
+            SplitModel(estimator, strength=given.strength, n_jobs=self.n_jobs)
+            if split
+            else StackedModel(estimator)
+        )
+        return local.fit(
+            given.X,
+            given.codes[:, list(parents)],
+            given.codes[:, child],
+            parent_cards=[self.cards[p] for p in parents],
+            child_card=self.cards[child],
+            sample_weight=given.weight,
+        )
+
+    def parametrisation_of(self, child: int, parents: Sequence[int]) -> Parametrisation:
+        """Return the parametrisation of a family's model; without parents the two are the same: "split"."""
+        parents = tuple(parents)
+        kinds = self._kinds(child, parents)
+        if len(kinds) == 1:
+            return kinds[0]
+        if (child, parents) not in self._chosen:
+            self._chosen[child, parents] = _evaluate(*self._task(_Whole(child, parents)))[1]
+        return self._chosen[child, parents]
+
+    def _bound(self, child: int, parents: tuple[int, ...]) -> float:
+        return -self._pay(self._kinds(child, parents)[0], child, parents)
+
+    def _kinds(self, child: int, parents: tuple[int, ...]) -> tuple[Parametrisation, ...]:
+        """Parametrisations to be tried; several only where scores are cross-validated."""
+        if not parents:
+            return ("split",)
+        if self.parametrisation != "auto":
+            return (self.parametrisation,)
+        if self._penalty is None:
+            return ("inputs", "split")
+        if child not in self._chosen_for:
+            self._choose({child, *self._children.made})  # all at once, side by side
+        return (self._chosen_for[child],)
+
+    def _pay(self, kind: Parametrisation, child: int, parents: tuple[int, ...]) -> float:
+        """Penalty of a family."""
+        if self._penalty is None:
+            return 0.0
+        of = self._children[child]
+        width = of.rounds[0].prepared.Z.shape[1] if self._counts_features else 0
+        cards = [self.cards[p] for p in parents]
+        return self._penalty(n_parameters(kind, of.card, cards, width), of.total)
+
+    def _task(self, family: Family) -> tuple[Any, ...]:
+        child, parents = family.child, tuple(family.parents)
+        offers = [(kind, self._pay(kind, child, parents)) for kind in self._kinds(child, parents)]
+        return self._children[child], *self._parents(parents), offers, family.floor
+
+    def _parents(self, parents: Sequence[int]) -> tuple[Codes, list[int]]:
+        return self._children.codes[:, list(parents)], [self.cards[p] for p in parents]
+
+    # -- once for each child --------------------------------------------------------------------------------
+
+    def _get_ready(self, children: Iterable[int]) -> None:
+        """Fit the models without parents, on which all families of a child lean."""
+        cold = [c for c in children if not self._children[c].is_warm]
+        done = self._pool(cold)(delayed(_alone)(self._children[c]) for c in cold)
+        for c, alone in zip(cold, done, strict=True):
+            self._children[c].warm_up(alone)
+
+    def _choose(self, children: Iterable[int]) -> None:
+        """Choose a parametrisation for each child, once and for all."""
+        left = [c for c in children if c not in self._chosen_for]
+        kinds = self._pool(left)(delayed(_better)(self._held_out[c], *self._trial(c)) for c in left)
+        self._chosen_for.update(zip(left, kinds, strict=True))
+
+    def _trial(self, child: int) -> tuple[Codes, list[int]]:
+        """Parents by which to choose a parametrisation: the two that tell most of the child by themselves."""
+        codes = self._children.codes
+        others = [v for v in range(codes.shape[1]) if v != child]
+        others.sort(key=lambda v: -_information(codes[:, child], codes[:, v]))
+        return self._parents(others[:2])
+
+    def _pool(self, children: Iterable[int]) -> Parallel:
+        """Workers; compiled code runs in threads, all else holds Python's lock."""
+        rounds = (each for c in set(children) for each in self._children[c].rounds)
+        threads = all(each.prepared.is_compiled for each in rounds)
+        return Parallel(self.n_jobs, prefer="threads" if threads else "processes", return_as="generator")
+
+
+class _Whole(NamedTuple):
+    """A family whose score is wanted, whatever it is."""
+
+    child: int
+    parents: tuple[int, ...]
+    floor: float = -np.inf
+
+
+def _alone(child: Child) -> Floats:
+    return child.alone
+
+
+def _better(child: Child, parents: Codes, parent_cards: Sequence[int]) -> Parametrisation:
+    """Return the parametrisation with which rows that were held out have the higher likelihood.
+
+    Penalties cannot tell: (ln N)/2 for each configuration is too little for splitting, since each has all its
+    coefficients anew, and as much for each coefficient is too much, since they are shrunk. Splitting must
+    be better by ln N, for with few rows it would often win by luck.
+    """
+    if not len(parent_cards):
+        return "split"
+    goal = child.inputs(parents, parent_cards) + np.log(max(child.total, 1.0))
+    return "split" if child.split(parents, parent_cards, goal) > goal else "inputs"
+
+
+def _information(a: Codes, b: Codes) -> float:
+    """Mutual information of two variables, in the rows where both are known, less its expected excess."""
+    both = (a != UNKNOWN) & (b != UNKNOWN)
+    if not both.any():
+        return 0.0
+    excess = (len(np.unique(a[both])) - 1) * (len(np.unique(b[both])) - 1) / (2 * both.sum())
+    return float(mutual_info_score(a[both], b[both])) - float(excess)
+
+
+def _evaluate(
+    child: Child,
+    parents: Codes,
+    parent_cards: Sequence[int],
+    offers: Sequence[tuple[Parametrisation, float]],
+    floor: float,
+) -> tuple[float, Parametrisation]:
+    """Score of a family, and the parametrisation that has it; minus infinity if it is not above the floor."""
+    best, chosen = -np.inf, offers[0][0]
+    for kind, penalty in offers:
+        goal = max(best, floor)
+        if -penalty <= goal:  # no log-likelihood is positive
+            continue
+        ask = child.split if kind == "split" else child.inputs
+        value = ask(parents, parent_cards, goal + penalty) - penalty
+        if value > best:
+            best, chosen = value, kind
+    return best, chosen
+
+
+def _require_logistic(estimators: Sequence[Any]) -> None:
+    for each in estimators:
+        if not is_deterministic(each):
+            raise InputError(
+                f"FamilyScorer: the parameters of {name_of(each)} cannot be counted, as bic-true and aic-true"
+                ' do; choose another score, such as "cv".'
+            )

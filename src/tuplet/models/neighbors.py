@@ -1,0 +1,154 @@
+"""Labels from the labels of the nearest training rows."""
+
+from __future__ import annotations
+
+from typing import final
+
+import numpy as np
+import numpy.typing as npt
+
+from tuplet.exceptions import InputError
+from tuplet.joint import FactorGraph, JointDistribution
+from tuplet.local.inputs import Features
+from tuplet.local.onehot import OneHot
+from tuplet.models.base import JointClassifier
+from tuplet.models.neighborhoods import Neighborhoods
+from tuplet.typing import UNKNOWN, Codes, Floats
+
+__all__ = ["NeighborClassifier"]
+
+
+@final
+class NeighborClassifier(JointClassifier):
+    """Posterior of each label given how many of the nearest training rows have it: ML-kNN.
+
+    Parameters
+    ----------
+    n_neighbors : int
+        Size k of a neighbourhood; all other rows where there are fewer.
+    smoothing : float
+        Rows added to every count, s > 0; 1 is Laplace's rule.
+    standardize : bool
+        Whether columns are scaled to unit variance before distances are taken.
+    n_jobs : int, optional
+        Workers of the search for neighbours.
+
+    Attributes
+    ----------
+    neighborhoods_ : Neighborhoods
+    prior_ : array, shape (w,)
+        Smoothed share of each label, one for a binary variable and one per label of any other.
+    likelihood_ : array, shape (2, w, k + 1)
+        P(so many neighbours have the label | the row has it not, or has it).
+
+    Notes
+    -----
+    p(y | x) is the product of the marginals: what a neighbourhood says about one label does not depend on
+    the others. For a binary variable
+
+        p(y_j = 1 | x) is proportional to P(y_j = 1) P(c_j(x) | y_j = 1),
+
+    where c_j(x) counts the neighbours with the label and P(c | y_j) comes from the neighbourhoods of the
+    training rows, the row itself left out. A variable of several labels asks this about each label against
+    all others, and the answers are normalised; for two labels that changes nothing, since the counts of one
+    are those of the other, mirrored.
+
+    A neighbour without a label counts by the training frequencies, so counts need not be whole; tables are
+    then read, and filled, between their neighbouring entries.
+
+    References
+    ----------
+    M.-L. Zhang, Z.-H. Zhou, ML-KNN: a lazy learning approach to multi-label learning, Pattern Recognition 40,
+    2007.
+
+    Examples
+    --------
+    >>> X = [[0.0], [0.1], [0.2], [1.0], [1.1], [1.2]]
+    >>> y = [["dry", "hat"]] * 3 + [["wet", "umbrella"], ["wet", "hat"], ["wet", "hat"]]
+    >>> model = NeighborClassifier(n_neighbors=2).fit(X, y)
+    >>> model.predict_joint([[0.05], [1.15]]).marginals()["y0"].round(2)
+    y0  dry  wet
+    0   0.8  0.2
+    1   0.2  0.8
+    """
+
+    def __init__(
+        self,
+        n_neighbors: int = 10,
+        *,
+        smoothing: float = 1.0,
+        standardize: bool = True,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.smoothing = smoothing
+        self.standardize = standardize
+        self.n_jobs = n_jobs
+
+    def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
+        if not isinstance(self.smoothing, (int, float)) or not 0 < self.smoothing < np.inf:
+            raise InputError(
+                f"NeighborClassifier: smoothing must be a number above 0, found {self.smoothing!r}."
+            )
+        near = Neighborhoods.fit(
+            X, self.n_neighbors, sample_weight, standardize=self.standardize, n_jobs=self.n_jobs
+        )
+        self.neighborhoods_ = near
+        one_hot = OneHot.fit(codes, self.space_.cards, near.weights)
+        self.columns_ = one_hot.columns(codes)
+        weights = np.where(self._known(codes), near.weights[:, None], 0.0)
+        self._learn(near.among_training() @ self.columns_, weights)
+
+    def _known(self, codes: Codes) -> npt.NDArray[np.bool_]:
+        """Whether the label is known, (n, w), for each column."""
+        widths = [card if card > 2 else card - 1 for card in self.space_.cards]
+        return np.repeat(codes != UNKNOWN, widths, axis=1)
+
+    def _learn(self, counts: Floats, weights: Floats) -> None:
+        """Learn priors and likelihoods from counts (n, w) of the training rows and weights (n, w)."""
+        s, k = self.smoothing, self.neighborhoods_.k
+        positive = weights * self.columns_  # a label that is not known has weight 0
+        self.prior_ = (s + positive.sum(axis=0)) / (2 * s + weights.sum(axis=0))
+        tables = np.stack([_histogram(counts, weights - positive, k), _histogram(counts, positive, k)])
+        self.likelihood_ = (s + tables) / (s * (k + 1) + tables.sum(axis=2, keepdims=True))
+
+    def _predict_joint(self, X: Features) -> JointDistribution:
+        counts = self.neighborhoods_.around(X) @ self.columns_
+        without, having = (_read(table, counts) for table in self.likelihood_)
+        having, without = having * self.prior_, without * (1 - self.prior_)
+        return FactorGraph.independent(self._log_marginals(having / (having + without)))
+
+    def _log_marginals(self, proba: Floats) -> list[Floats]:
+        """Tables (n, k_j) from the probabilities (n, w) of single labels."""
+        tables, start = [], 0
+        for card in self.space_.cards:
+            width = card if card > 2 else card - 1
+            part = proba[:, start : start + width]
+            if card <= 2:
+                part = np.hstack([1.0 - part.sum(axis=1, keepdims=True), part])
+            tables.append(np.log(part / part.sum(axis=1, keepdims=True)))
+            start += width
+        return tables
+
+
+def _between(counts: Floats, k: int) -> tuple[npt.NDArray[np.intp], Floats]:
+    """Return the entry below each count, at most k - 1, and how far above it the count is."""
+    low = np.clip(np.floor(counts).astype(np.intp), 0, k - 1)
+    return low, np.clip(counts - low, 0.0, 1.0)
+
+
+def _histogram(counts: Floats, weights: Floats, k: int) -> Floats:
+    """Total weight (w, k + 1) of every count from 0 to k, for counts and weights (n, w)."""
+    w = counts.shape[1]
+    low, above = _between(counts, k)
+    cell = low + np.arange(w) * (k + 1)
+    total = np.bincount(cell.ravel(), (weights * (1 - above)).ravel(), minlength=w * (k + 1))
+    total = total + np.bincount(cell.ravel() + 1, (weights * above).ravel(), minlength=w * (k + 1))
+    return np.asarray(total, dtype=float).reshape(w, k + 1)
+
+
+def _read(table: Floats, counts: Floats) -> Floats:
+    """Return the entries of a table (w, k + 1) at counts (n, w)."""
+    low, above = _between(counts, table.shape[1] - 1)
+    column = np.arange(len(table))
+    return (1 - above) * table[column, low] + above * table[column, low + 1]

@@ -1,0 +1,241 @@
+"""Codes of label vectors that are easy to predict and hard to confuse, decoded together with the labels."""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from sklearn.utils import Tags
+
+from tuplet.exceptions import InputError
+from tuplet.inference import BeliefPropagation, Engine, Exact, Factor
+from tuplet.joint import FactorGraph, JointDistribution
+from tuplet.local.inputs import Features, n_rows
+from tuplet.local.parallel import one_blas_thread
+from tuplet.local.smoothed import require_size
+from tuplet.models.base import JointClassifier
+from tuplet.models.label_regression import fit_labels
+from tuplet.models.links import Link, estimators_by_variable, fit_links
+from tuplet.models.margin_metric import fit_metric
+from tuplet.models.scaling import fit_scaler
+from tuplet.typing import UNKNOWN, Codes, Floats
+
+__all__ = ["OutputCodingClassifier"]
+
+_EXACT_LABELS = 18
+"""Labels beyond which queries are approximate, unless an engine is given: 2^18 cells for each row."""
+
+
+@final
+class OutputCodingClassifier(JointClassifier):
+    """Maximum margin output coding of binary labels: MMOC.
+
+    Directions v_k in the space of label vectors are learned such that the codes v_k y of the true labels
+    are near their predictions from x, and those of any other label vector far from them. Labels are then
+    decoded from predictions of the codes and of the labels themselves.
+
+    Parameters
+    ----------
+    estimator : classifier, or mapping of names to classifiers, optional
+        Any scikit-learn classifier with `predict_proba`, for the labels themselves; `default_estimator()`,
+        imputed and standardised logistic regression, if None.
+    label_weight : float
+        Weight of the labels' own classifiers against that of the codes: the paper's decoding parameter. 0
+        decodes from codes alone.
+    n_codes : int, optional
+        Largest number of codes; those with the largest eigenvalues of the learned metric are kept.
+    C : float
+        Price of confusions when the codes are learned.
+    max_cuts : int
+        Largest number of cutting planes.
+    tol : float
+        Relative gap to the optimum at which learning the codes ends.
+    engine : "auto" or Engine
+        How the decoder is queried; "auto" is `Exact()` for up to 18 labels, otherwise `BeliefPropagation()`,
+        whose answers are approximations and say so.
+    n_jobs : int, optional
+        Fits of the labels' classifiers that run side by side, by joblib.
+
+    Attributes
+    ----------
+    codes_ : array, shape (n_codes, m)
+        The directions v_k.
+    code_variances_ : array, shape (n_codes,)
+        Variance of the codes around predictions by regressions that have not seen the row.
+    metric_ : MarginMetric
+        What the codes come from, with its objective and its gap to the optimum.
+    regression_ : LabelRegression
+        Of the labels on x; the codes' predictions follow from it, because they are linear in the labels.
+    models_ : list of StackedModel
+        The labels' own classifiers.
+
+    Notes
+    -----
+    The decoder is the graphical model
+
+        log p(y | x) = label_weight * sum_j log p_j(y_j | x) - sum_k (v_k y - v_k f(x))^2 / (2 s_k^2) + const,
+
+    a Bernoulli potential for each label and a Gaussian one for each code. It is a pairwise field, and
+    decisions maximise it exactly where `engine` is exact (the paper decodes by mean fields). Its
+    probabilities count what x says twice, once by the labels and once by the codes, so they are bolder
+    than they should be; every prediction says so.
+
+    The codes are the eigenvectors of the metric Q = sum_k v_k v_k' that `fit_metric` finds, scaled by the
+    roots of its eigenvalues. This is a reconstruction: the max-margin criterion, its form as metric
+    learning, the relaxation of label vectors to a cube, cutting planes and the decoder are the paper's; the
+    squared Frobenius norm of Q as its penalty, Hamming distance as margin, ridge regression whose answers
+    about the training rows are those of leaving them out (so that codes that only look predictable are
+    not preferred), and s_k^2 from the same, are choices made here.
+
+    A missing label is held at its prediction while the codes are learned.
+
+    References
+    ----------
+    Y. Zhang, J. Schneider, Maximum margin output coding, ICML 2012; and for the decoder Multi-label output
+    codes using canonical correlation analysis, AISTATS 2011.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(60, 2))
+    >>> Y = np.column_stack([X[:, 0] > 0, X[:, 0] < 0.2, X[:, 1] > 0]).astype(int)
+    >>> model = OutputCodingClassifier().fit(X, Y)
+    >>> model.predict([[1.5, 1.5], [-1.5, -1.5]], loss="subset")
+    array([[1, 0, 1],
+           [0, 1, 0]])
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        label_weight: float = 1.0,
+        n_codes: int | None = None,
+        C: float = 1.0,
+        max_cuts: int = 200,
+        tol: float = 1e-3,
+        engine: Any = "auto",
+        n_jobs: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.label_weight = label_weight
+        self.n_codes = n_codes
+        self.C = C
+        self.max_cuts = max_cuts
+        self.tol = tol
+        self.engine = engine
+        self.n_jobs = n_jobs
+
+    def _estimators(self, names: tuple[str, ...] | None = None) -> list[Any]:
+        return estimators_by_variable(self.estimator, names)
+
+    @property
+    def _note(self) -> str:
+        return "a decoder's scores, which count x twice: bolder than probabilities"
+
+    # -- fitting ------------------------------------------------------------------------------------------
+
+    def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
+        self._check_settings()
+        links = [Link(j, ()) for j in range(self.space_.n_variables)]
+        self.models_ = fit_links(self, links, X, codes, sample_weight)
+        weights = np.ones(len(codes)) if sample_weight is None else sample_weight
+        varies = [len(np.unique(code[code != UNKNOWN])) > 1 for code in codes.T]
+        self.coded_ = np.flatnonzero(varies)
+        self.scaler_ = fit_scaler(X, sample_weight)
+        with one_blas_thread():
+            self._learn_codes(self._numbers(X), codes[:, self.coded_], weights)
+
+    def _check_settings(self) -> None:
+        wide = [name for name, card in zip(self.space_.names, self.space_.cards, strict=True) if card > 2]
+        if wide:
+            raise InputError(
+                "Only binary classification is supported. The type of the target is multiclass:"
+                f" OutputCodingClassifier codes 0/1 labels, but {wide[0]!r} has more than two; use"
+                " RandomFieldClassifier or ChainClassifier."
+            )
+        for name in ("C", "tol", "max_cuts"):
+            value = getattr(self, name)
+            if not isinstance(value, (int, float, np.number)) or not 0 < value < np.inf:
+                raise InputError(f"OutputCodingClassifier: {name} must be a number above 0, found {value!r}.")
+        if not isinstance(self.label_weight, (int, float)) or not 0 <= self.label_weight < np.inf:
+            raise InputError(
+                "OutputCodingClassifier: label_weight must be a number, at least 0, found"
+                f" {self.label_weight!r}."
+            )
+        if self.n_codes is not None and (not isinstance(self.n_codes, (int, np.integer)) or self.n_codes < 0):
+            raise InputError(
+                "OutputCodingClassifier: n_codes must be None or an integer, at least 0, found"
+                f" {self.n_codes!r}."
+            )
+        if self.engine != "auto" and not isinstance(self.engine, Engine):
+            raise InputError(
+                "OutputCodingClassifier: engine must be 'auto', tuplet.inference.Exact() or"
+                f" BeliefPropagation(), found {self.engine!r}."
+            )
+
+    def _numbers(self, X: Features) -> Floats:
+        scaled: Any = self.scaler_.transform(X)
+        if not sparse.issparse(X):
+            return np.asarray(scaled)
+        require_size("The regression of labels on sparse features", *scaled.shape)
+        return np.asarray(scaled.toarray())
+
+    def _learn_codes(self, X: Floats, codes: Codes, weights: Floats) -> None:
+        """Learn regression, metric, codes and their variances from the labels that vary."""
+        known = codes != UNKNOWN
+        self.regression_ = fit_labels(X, codes, weights)
+        unseen = self.regression_.unseen
+        self.metric_ = fit_metric(
+            codes.astype(float), unseen, known, weights, C=self.C, tol=self.tol, max_cuts=int(self.max_cuts)
+        )
+        values, vectors = np.linalg.eigh(self.metric_.metric)
+        order = np.argsort(values)[::-1][: self.n_codes]
+        kept = order[values[order] > 1e-6 * max(values.max(initial=0.0), 1e-12)]
+        self.codes_ = (vectors[:, kept] * np.sqrt(values[kept])).T
+        covariance = _covariance(np.where(known, codes - unseen, 0.0), known, weights)
+        spread = np.einsum("kj,ji,ki->k", self.codes_, covariance, self.codes_)
+        # Covariances of labels that are known in different rows need not be those of any vector.
+        self.code_variances_ = np.maximum(spread, 1e-3 * (self.codes_**2).sum(axis=1))
+
+    # -- prediction ---------------------------------------------------------------------------------------
+
+    def _predict_joint(self, X: Features) -> JointDistribution:
+        nobody = np.zeros((n_rows(X), 0), dtype=np.intp)
+        tables = [self.label_weight * model.log_proba(X, nobody).T for model in self.models_]
+        precision = (self.codes_.T / self.code_variances_) @ self.codes_
+        pull = self.regression_.predict(self._numbers(X)) @ precision - 0.5 * np.diag(precision)
+        for place, j in enumerate(self.coded_):
+            tables[j][1] += pull[:, place]
+        factors = [Factor((j,), table) for j, table in enumerate(tables)]
+        return FactorGraph(
+            self.space_.cards, [*factors, *self._pairs(precision)], n=n_rows(X), engine=self._engine()
+        )
+
+    def _pairs(self, precision: Floats) -> list[Factor]:
+        """What two labels that are both 1 add to the distance between codes, with its sign turned."""
+        factors = []
+        for a, b in zip(*np.triu_indices(len(precision), 1), strict=True):
+            table = np.zeros((2, 2, 1))
+            table[1, 1] = -precision[a, b]
+            factors.append(Factor((int(self.coded_[a]), int(self.coded_[b])), table))
+        return factors
+
+    def _engine(self) -> Engine:
+        if isinstance(self.engine, Engine):
+            return self.engine
+        return Exact() if len(self.coded_) <= _EXACT_LABELS or not len(self.codes_) else BeliefPropagation()
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+def _covariance(residual: Floats, known: npt.NDArray[np.bool_], weights: Floats) -> Floats:
+    """Covariance (m, m) around 0 of residuals (n, m), each pair over the rows that know both."""
+    total = (known.T * weights) @ known
+    return ((residual.T * weights) @ residual) / np.maximum(total, np.finfo(float).tiny)

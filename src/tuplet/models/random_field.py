@@ -1,0 +1,259 @@
+"""A conditional random field: scores of labels given x, and of pairs of labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, final
+
+import numpy as np
+from scipy.special import logsumexp
+
+from tuplet.exceptions import InputError, IntractableError
+from tuplet.inference import BeliefPropagation, Engine, Exact, Factor, make_plan
+from tuplet.joint import FactorGraph, JointDistribution
+from tuplet.local.inputs import Features, n_rows
+from tuplet.local.parallel import one_blas_thread
+from tuplet.models.base import JointClassifier
+from tuplet.models.field_edges import edge_strengths, given_edges, strongest_edges
+from tuplet.models.field_halves import HalvesLikelihood, half_outcomes
+from tuplet.models.field_likelihood import EliminationLikelihood, Likelihood, PseudoLikelihood
+from tuplet.models.field_weights import FieldWeights, maximise
+from tuplet.models.pairwise_field import PairwiseField
+from tuplet.models.scaling import fit_scaler
+from tuplet.typing import UNKNOWN, Codes, Floats
+
+__all__ = ["RandomFieldClassifier"]
+
+_AUTO_OUTCOMES, _MOST_OUTCOMES = 2**16, 2**24
+"""Outcomes of two halves that "auto", and "exact", sum over by matrix products."""
+
+_AUTO_CELLS = 2**26
+"""Cells of the tables of all rows that "auto" eliminates with in every step of the fit."""
+
+_ENGINE_TABLE = 2**18
+"""Largest table of one row with which predictions are exact, unless an engine is given."""
+
+
+@final
+class RandomFieldClassifier(JointClassifier):
+    """Pairwise conditional random field over the class variables: ML-CRF.
+
+        log p(y | x) = sum_j (b_j + w_j x)[y_j] + sum_ij V_ij(x)[y_i, y_j] - log Z(x)
+
+    Parameters
+    ----------
+    edges : "all", "tree", int, or sequence of pairs
+        Which pairs of class variables have a V_ij: all; a tree, or so many pairs, whose residuals given x
+        are the most correlated; or those named, by name or position.
+    pairwise : {"constant", "linear"}
+        Whether V_ij is the same for all rows or linear in x.
+    likelihood : {"auto", "exact", "pseudo"}
+        What is maximised: the likelihood, or the pseudo-likelihood, the product of all p(y_j | x, the other
+        labels), which needs no Z. "auto" is exact where that takes little time.
+    C : float
+        Inverse strength of the L2 penalty on all weights but the b_j, as in scikit-learn.
+    max_iter : int
+        Largest number of L-BFGS iterations.
+    tol : float
+        No entry of the gradient of the mean loss is larger at the end.
+    engine : "auto" or Engine
+        How the fitted field is queried; "auto" is `Exact()` where tables are small enough, otherwise
+        `BeliefPropagation()`, whose answers are approximations and say so.
+
+    Attributes
+    ----------
+    edges_ : list of pairs of int
+    pair_weights_ : list of arrays, shape (k_i, k_j)
+        V_ij of each edge, at the mean of x if it depends on x.
+    likelihood_ : {"exact", "pseudo"}
+    n_iter_ : int
+    engine_ : Engine
+    seen_ : list of arrays of int
+        Codes of each variable that training rows show. The others have next to no probability: that of a
+        pseudo-row's share, as in `SmoothedClassifier`.
+
+    Notes
+    -----
+    Features are standardised and gaps filled by means. Without edges the field is one logistic regression
+    for each variable. Missing labels are summed out of the likelihood; in the pseudo-likelihood their terms
+    are left out, and as neighbours they enter by their training frequencies.
+
+    The exact fit starts from that of the pseudo-likelihood. A field of any width whose pairs are constant is
+    summed by matrix products over two halves of the variables (see `HalvesLikelihood`), one of small
+    width by elimination.
+
+    References
+    ----------
+    N. Ghamrawi, A. McCallum, Collective multi-label classification, CIKM 2005. M. Pakdaman Naeini, I. Batal,
+    Z. Liu, C. Hong, M. Hauskrecht, An optimization-based framework to learn conditional random fields for
+    multi-label classification, SDM 2014, whose structures are learned by L1 penalties; here by screening.
+
+    Examples
+    --------
+    >>> X = [[0.0], [0.1], [0.5], [0.5], [1.0], [1.1]]
+    >>> y = [["dry", "hat"]] * 3 + [["wet", "umbrella"]] * 3
+    >>> model = RandomFieldClassifier().fit(X, y)
+    >>> model.predict_joint([[0.5]]).prob({"y0": "wet", "y1": ["hat"]}).round(2)
+    array([0.19])
+    """
+
+    def __init__(
+        self,
+        edges: Literal["all", "tree"] | int | Sequence[tuple[int | str, int | str]] = "all",
+        *,
+        pairwise: Literal["constant", "linear"] = "constant",
+        likelihood: Literal["auto", "exact", "pseudo"] = "auto",
+        C: float = 1.0,
+        max_iter: int = 1000,
+        tol: float = 1e-4,
+        engine: Any = "auto",
+    ) -> None:
+        self.edges = edges
+        self.pairwise = pairwise
+        self.likelihood = likelihood
+        self.C = C
+        self.max_iter = max_iter
+        self.tol = tol
+        self.engine = engine
+
+    # -- fitting ------------------------------------------------------------------------------------------
+
+    def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
+        self._check_settings()
+        weights = np.ones(len(codes)) if sample_weight is None else sample_weight
+        self.scaler_ = fit_scaler(X, sample_weight)
+        X = self.scaler_.transform(X)
+        self.seen_ = [np.unique(code[code != UNKNOWN]) for code in codes.T]
+        self.n_known_ = weights @ (codes != UNKNOWN)
+        codes = _renumber(codes, self.seen_)
+        cards = tuple(max(1, len(seen)) for seen in self.seen_)
+        with one_blas_thread():
+            edges = given_edges(self.edges, self.space_)
+            if edges is None:
+                edges = self._learn_edges(X, codes, weights, cards)
+            self.field_ = PairwiseField(cards, edges)
+            self.edges_ = list(self.field_.edges)
+            self._maximise(X, codes, weights)
+        self.engine_ = self._choose_engine()
+        self.pair_weights_ = [table[..., 0] for table in self._full_pairs(self.weights_.pair[-1:])]
+
+    def _check_settings(self) -> None:
+        for name, values in (
+            ("pairwise", ("constant", "linear")),
+            ("likelihood", ("auto", "exact", "pseudo")),
+        ):
+            if getattr(self, name) not in values:
+                raise InputError(
+                    f"RandomFieldClassifier: {name} must be one of {', '.join(map(repr, values))}, found"
+                    f" {getattr(self, name)!r}."
+                )
+        for name in ("C", "tol", "max_iter"):
+            value = getattr(self, name)
+            if not isinstance(value, (int, float, np.number)) or not 0 < value < np.inf:
+                raise InputError(f"RandomFieldClassifier: {name} must be a number above 0, found {value!r}.")
+        if self.engine != "auto" and not isinstance(self.engine, Engine):
+            raise InputError(
+                "RandomFieldClassifier: engine must be 'auto', tuplet.inference.Exact() or"
+                f" BeliefPropagation(), found {self.engine!r}."
+            )
+
+    def _learn_edges(
+        self, X: Features, codes: Codes, weights: Floats, cards: tuple[int, ...]
+    ) -> list[tuple[int, int]]:
+        """Choose the edges by the correlations of what a field without edges leaves unexplained."""
+        field = PairwiseField(cards, ())
+        alone = PseudoLikelihood(field, codes, weights)
+        fitted, _ = self._optimise(X, alone, FieldWeights.zeros(X.shape[1], field, False), weights)
+        residual = alone(fitted.scores(X))[1].single / weights[:, None]
+        return strongest_edges(edge_strengths(field, residual, weights), self.edges)
+
+    def _maximise(self, X: Features, codes: Codes, weights: Floats) -> None:
+        linear = self.pairwise == "linear"
+        start = FieldWeights.zeros(X.shape[1], self.field_, linear)
+        pseudo = PseudoLikelihood(self.field_, codes, weights)
+        exact = self._exact_likelihood(codes, weights)
+        self.likelihood_ = "pseudo" if exact is None else "exact"
+        self.weights_, self.n_iter_ = self._optimise(X, pseudo, start, weights)
+        if exact is not None and len(self.edges_):
+            self.weights_, more = self._optimise(X, exact, self.weights_, weights)
+            self.n_iter_ += more
+
+    def _exact_likelihood(self, codes: Codes, weights: Floats) -> Likelihood | None:
+        """Return the exact likelihood in the form that fits the field; None for the pseudo-likelihood."""
+        if self.likelihood == "pseudo":
+            return None
+        field, forced = self.field_, self.likelihood == "exact"
+        _, q, r = half_outcomes(field.cards)
+        shared = self.pairwise == "constant"
+        cells = sum(_plan_sizes(field))
+        if shared and q * r <= _AUTO_OUTCOMES:
+            return HalvesLikelihood(field, codes, weights)
+        if cells * len(codes) <= _AUTO_CELLS:
+            return EliminationLikelihood(field, codes, weights)
+        if not forced:
+            return None
+        if shared and q * r <= _MOST_OUTCOMES:
+            return HalvesLikelihood(field, codes, weights)
+        if cells <= Exact().max_table:
+            return EliminationLikelihood(field, codes, weights)
+        raise IntractableError(
+            f"RandomFieldClassifier: the exact likelihood of {len(field.edges):,} edges needs tables of"
+            f" {cells:,} cells for each row; use likelihood='pseudo', or fewer edges, as edges='tree' has."
+        )
+
+    def _optimise(
+        self, X: Features, likelihood: Likelihood, start: FieldWeights, weights: Floats
+    ) -> tuple[FieldWeights, int]:
+        return maximise(
+            X, likelihood, start, weights.sum(), C=self.C, tol=self.tol, max_iter=int(self.max_iter)
+        )
+
+    # -- prediction ---------------------------------------------------------------------------------------
+
+    def _choose_engine(self) -> Engine:
+        if isinstance(self.engine, Engine):
+            return self.engine
+        largest = max(_plan_sizes(PairwiseField(self.space_.cards, self.edges_)), default=1)
+        return Exact() if largest <= _ENGINE_TABLE else BeliefPropagation()
+
+    def _predict_joint(self, X: Features) -> JointDistribution:
+        scores = self.weights_.scores(self.scaler_.transform(X))
+        singles = self.field_.single_tables(scores.single)
+        factors = [Factor((j,), self._full_single(j, table)) for j, table in enumerate(singles)]
+        factors += [
+            Factor(edge, table)
+            for edge, table in zip(self.edges_, self._full_pairs(scores.pair), strict=True)
+        ]
+        return FactorGraph(self.space_.cards, factors, n=n_rows(X), engine=self.engine_)
+
+    def _full_single(self, j: int, table: Floats) -> Floats:
+        """A variable's log-table (k_j, n), from that of the values that were seen."""
+        seen, card = self.seen_[j], self.space_.cards[j]
+        if len(seen) == card or not len(seen):
+            return np.broadcast_to(table, (card, table.shape[1]))
+        n = self.n_known_[j]
+        full = np.repeat(logsumexp(table, axis=0)[None] - np.log((n + card) * (n + 1)), card, axis=0)
+        full[seen] = table
+        return full
+
+    def _full_pairs(self, pair: Floats) -> list[Floats]:
+        """Log-tables (k_i, k_j, n or 1) of the edges; 0 for values that were not seen."""
+        answer = []
+        for (i, j), table in zip(self.edges_, self.field_.pair_tables(pair), strict=True):
+            full = np.zeros((self.space_.cards[i], self.space_.cards[j], table.shape[2]))
+            full[np.ix_(self.seen_[i], self.seen_[j])] = table
+            answer.append(full)
+        return answer
+
+
+def _plan_sizes(field: PairwiseField) -> list[int]:
+    singles = tuple((v,) for v in range(len(field.cards)))
+    return make_plan(field.cards, (*singles, *field.edges), frozenset()).sizes
+
+
+def _renumber(codes: Codes, seen: list[Codes]) -> Codes:
+    """Return codes (n, m) that run over the values that were seen."""
+    columns = [
+        np.where(c == UNKNOWN, UNKNOWN, np.searchsorted(s, c)) for c, s in zip(codes.T, seen, strict=True)
+    ]
+    return np.column_stack(columns)

@@ -1,0 +1,147 @@
+"""Two layers of classifiers: the second sees what the first says about the other variables."""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+import numpy as np
+from scipy import sparse
+
+from tuplet.exceptions import InputError
+from tuplet.joint import FactorGraph, JointDistribution
+from tuplet.local.columns import admit_columns
+from tuplet.local.inputs import Features, n_rows, put_beside, take_rows
+from tuplet.local.logistic import default_estimator
+from tuplet.local.parallel import run_many
+from tuplet.local.smoothed import SmoothedClassifier
+from tuplet.models.base import JointClassifier
+from tuplet.models.cross_fitting import fold_weights
+from tuplet.models.links import estimators_by_variable
+from tuplet.typing import Codes, Floats
+
+__all__ = ["StackedFeaturesClassifier"]
+
+
+@final
+class StackedFeaturesClassifier(JointClassifier):
+    """Classifiers whose inputs are x and the probabilities of the other variables given x: CHF.
+
+    The first layer is one classifier for each class variable; the second is another one for each, which sees
+    the features and, beside them, what the first layer says about the other variables. The paper's name is
+    classification with heterogeneous features; stacked binary relevance is another.
+
+    Parameters
+    ----------
+    estimator : classifier, or mapping of names to classifiers, optional
+        Any scikit-learn classifier with `predict_proba`, for both layers; `default_estimator()`, imputed and
+        standardised logistic regression, if None. In a mapping, variables that are not named get the default.
+    n_folds : int
+        The probabilities that the second layer learns from are those of classifiers that have not seen the
+        row, fitted to all but one of so many folds.
+    n_jobs : int, optional
+        Fits that run side by side, by joblib.
+
+    Attributes
+    ----------
+    first_ : list of SmoothedClassifier
+        The first layer, fitted to all rows.
+    second_ : list of SmoothedClassifier
+
+    Notes
+    -----
+    p(y | x) is the product of the second layer's p(y_j | x, first layer). Both layers are functions of x
+    alone: the second can repair the first, but no label of a row ever depends on another, so this is no
+    model of dependence among labels given x.
+
+    References
+    ----------
+    S. Godbole, S. Sarawagi, Discriminative methods for multi-labeled classification, PAKDD 2004.
+
+    Examples
+    --------
+    >>> X = [[0.0], [0.1], [0.2], [0.3], [1.0], [1.1], [1.2], [1.3]]
+    >>> y = [["dry", "hat"]] * 4 + [["wet", "umbrella"]] * 3 + [["wet", "hat"]]
+    >>> StackedFeaturesClassifier(n_folds=2).fit(X, y).predict([[0.05], [1.05]])
+    array([['dry', 'hat'],
+           ['wet', 'umbrella']], dtype='<U8')
+    """
+
+    def __init__(self, estimator: Any = None, *, n_folds: int = 5, n_jobs: int | None = None) -> None:
+        self.estimator = estimator
+        self.n_folds = n_folds
+        self.n_jobs = n_jobs
+
+    def _estimators(self, names: tuple[str, ...] | None = None) -> list[Any]:
+        return estimators_by_variable(self.estimator, names)
+
+    def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
+        if not isinstance(self.n_folds, (int, np.integer)) or self.n_folds < 2:
+            raise InputError(
+                f"StackedFeaturesClassifier: n_folds must be an integer above 1, found {self.n_folds!r}."
+            )
+        rows, outputs, weights = self._out_of_fold(X, codes, sample_weight)
+        self.first_ = self._fit_layer([X] * len(codes.T), codes, sample_weight)
+        inputs = self._inputs(take_rows(X, rows), outputs)
+        self.second_ = self._fit_layer(inputs, codes[rows], weights, X)
+
+    def _out_of_fold(
+        self, X: Features, codes: Codes, sample_weight: Floats | None
+    ) -> tuple[Codes, list[Floats], Floats | None]:
+        """Return rows (r,), probabilities (r, k_j) by classifiers that have not seen them, weights (r,).
+
+        A row whose weight lies in several folds comes several times, each with its part of the weight.
+        """
+        shares = fold_weights(X, codes, sample_weight, self.n_folds)
+        rows, outputs, weights = [], [], []
+        for share in shares.T:
+            held = np.flatnonzero(share > 0)
+            if not len(held):
+                continue
+            rest = (1.0 if sample_weight is None else sample_weight) - share
+            used = np.flatnonzero(rest > 0)
+            layer = self._fit_layer(
+                [take_rows(X, used)] * len(codes.T),
+                codes[used],
+                None if sample_weight is None else rest[used],
+            )
+            rows.append(held)
+            outputs.append(self._ask(layer, [take_rows(X, held)] * len(layer)))
+            weights.append(share[held])
+        merged = [np.vstack(parts) for parts in zip(*outputs, strict=True)]
+        return np.concatenate(rows), merged, None if sample_weight is None else np.concatenate(weights)
+
+    def _fit_layer(
+        self, inputs: list[Features], codes: Codes, weights: Floats | None, X: Features | None = None
+    ) -> list[SmoothedClassifier]:
+        """Fit one classifier for each variable; X is what its inputs begin with, where they are wider."""
+        tasks = []
+        for j, estimator in enumerate(self._estimators(self.space_.names)):
+            if estimator is None:
+                estimator = default_estimator(sparse=sparse.issparse(inputs[j]))
+            if X is not None:
+                estimator = admit_columns(estimator, X, inputs[j].shape[1] - X.shape[1])
+            tasks.append((estimator, inputs[j], codes[:, j], self.space_.cards[j], weights))
+        return run_many(SmoothedClassifier.fit, tasks, self.n_jobs)
+
+    def _ask(self, layer: list[SmoothedClassifier], inputs: list[Features]) -> list[Floats]:
+        return [np.exp(model.log_proba(each)) for model, each in zip(layer, inputs, strict=True)]
+
+    def _inputs(self, X: Features, outputs: list[Floats]) -> list[Features]:
+        """Return what the second layer sees: X and the first layer's probabilities of all others."""
+        space = self.space_
+        columns = [table if table.shape[1] > 2 else table[:, 1:] for table in outputs]  # as in `OneHot`
+        names = [
+            [f"{name}={label}" for label in labels][len(labels) - table.shape[1] :]
+            for name, labels, table in zip(space.names, space.categories, columns, strict=True)
+        ]
+        answer = []
+        for j in range(space.n_variables):
+            others = [i for i in range(space.n_variables) if i != j]
+            beside = np.hstack([np.zeros((n_rows(X), 0)), *(columns[i] for i in others)])
+            answer.append(put_beside(X, beside, [name for i in others for name in names[i]]))
+        return answer
+
+    def _predict_joint(self, X: Features) -> JointDistribution:
+        inputs = self._inputs(X, self._ask(self.first_, [X] * len(self.first_)))
+        tables = [model.log_proba(each) for model, each in zip(self.second_, inputs, strict=True)]
+        return FactorGraph.independent(tables)

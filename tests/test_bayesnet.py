@@ -1,0 +1,167 @@
+"""Bayesian networks over the class variables: the best graph, and the joint that it means."""
+
+import itertools
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.naive_bayes import GaussianNB
+
+from tuplet import BayesNetClassifier, IndependentClassifier
+from tuplet.exceptions import InputError, TupletWarning
+from tuplet.metrics import joint_log_loss
+from tuplet.models import bayesnet
+from tuplet.structure import is_acyclic, score_of
+from tuplet.testing import enumerate_log_joint
+
+rng = np.random.default_rng(0)
+N = 300
+X = rng.normal(size=(N, 3))
+A = (X[:, 0] + rng.normal(size=N) > 0).astype(int)
+B = (A + rng.integers(0, 2, size=N)) % 3
+C = np.where(rng.random(N) < 0.9, (A + B) % 2, 1 - (A + B) % 2)
+D = rng.integers(0, 2, size=N)
+Y = pd.DataFrame({"a": A, "b": B, "c": C, "d": D})
+
+
+@pytest.fixture(scope="module")
+def model():
+    return BayesNetClassifier(random_state=0).fit(X, Y)
+
+
+def test_the_graph_is_the_best_of_all(model):
+    assert model.proven_
+    assert is_acyclic(model.parents_)
+    scores = model.candidates_.scores
+    options = [[parents for parents, _ in scores.candidates(child)] for child in range(4)]
+    graphs = (graph for graph in itertools.product(*options) if is_acyclic(graph))
+    assert model.found_.score == pytest.approx(max(score_of(graph, scores) for graph in graphs))
+
+
+def test_the_graph_finds_what_depends_on_what(model):
+    linked = {frozenset(edge) for edge in model.edges()[["parent", "child"]].to_numpy()}
+    assert {frozenset("ab"), frozenset("bc")} <= linked
+    assert not any("d" in edge for edge in linked)
+    assert (model.edges()["strength"] > 0).all()
+    assert model.edges()["strength"].is_monotonic_decreasing
+
+
+def test_the_joint_is_the_product_of_the_local_models(model):
+    joint = model.predict_joint(X[:5]).distribution
+    codes = np.array(list(itertools.product(*map(range, joint.cards))))
+    expected = sum(
+        local.log_proba(np.repeat(X[:5], len(codes), axis=0), np.tile(codes[:, parents], (5, 1)))[
+            np.arange(5 * len(codes)), np.tile(codes[:, child], 5)
+        ]
+        for child, (parents, local) in enumerate(zip(model.parents_, model.models_, strict=True))
+    ).reshape(5, -1)
+    np.testing.assert_allclose(joint.log_prob(codes[:, None]).T, expected, atol=1e-12)
+    np.testing.assert_allclose(np.exp(expected).sum(axis=1), 1)
+    np.testing.assert_allclose(np.exp(enumerate_log_joint(joint)), np.exp(expected), atol=1e-12)
+
+
+def test_dependence_is_worth_something(model):
+    alone = IndependentClassifier().fit(X[:200], Y[:200])
+    together = BayesNetClassifier(random_state=0).fit(X[:200], Y[:200])
+    loss = [joint_log_loss(Y[200:], each.predict_joint(X[200:])) for each in (together, alone)]
+    assert loss[0] < loss[1] - 0.2
+
+
+def test_without_parents_it_is_a_set_of_independent_models():
+    model = BayesNetClassifier(max_parents=0).fit(X, Y)
+    expected = IndependentClassifier().fit(X, Y).predict_joint(X)
+    found = model.predict_joint(X)
+    assert model.parents_ == ((), (), (), ())
+    # The compiled regressions stop at scikit-learn's tolerance, but not at scikit-learn's last step.
+    np.testing.assert_allclose(found.log_prob(Y), expected.log_prob(Y), atol=2e-3)
+
+
+@pytest.mark.parametrize("estimator", [GaussianNB(), RandomForestClassifier(10, random_state=0)])
+@pytest.mark.parametrize("parametrisation", ["split", "inputs"])
+def test_any_classifier_can_be_the_local_model(estimator, parametrisation):
+    model = BayesNetClassifier(
+        estimator, parametrisation=parametrisation, max_parents=1, criterion="cv", random_state=0
+    )
+    prediction = model.fit(X[:150], Y[:150]).predict_joint(X[150:])
+    assert np.isfinite(prediction.log_prob(Y[150:])).all()
+
+
+def test_edges_of_the_user_are_kept():
+    model = BayesNetClassifier(required=[("d", "a")], forbidden=[("a", "c"), (2, 0)]).fit(X, Y)
+    edges = set(map(tuple, model.edges()[["parent", "child"]].to_numpy()))
+    assert ("d", "a") in edges
+    assert not edges & {("a", "c"), ("c", "a")}
+    assert model.edges().set_index(["parent", "child"])["strength"].isna()["d", "a"]
+
+
+@pytest.mark.parametrize(
+    "criterion", ["bic", "bic-true", "aic", "cv", lambda n_parameters, n: 2.0 * n_parameters]
+)
+def test_every_criterion_gives_a_model(criterion):
+    model = BayesNetClassifier(criterion=criterion, max_parents=2, random_state=0).fit(X[:100], Y[:100])
+    assert np.isfinite(model.predict_joint(X).log_prob(Y)).all()
+
+
+def test_missing_labels_and_features_and_mixed_frames():
+    frame = pd.DataFrame(X, columns=["p", "q", "r"]).assign(text=np.where(X[:, 0] > 0, "yes", "no"))
+    frame.iloc[::7, 1] = np.nan
+    labels = Y.astype("Int64").mask(rng.random(Y.shape) < 0.1)
+    prediction = BayesNetClassifier().fit(frame, labels).predict_joint(frame)
+    assert np.isfinite(prediction.log_prob(Y.astype("Int64"))).all()
+
+
+def test_a_time_budget_ends_in_a_valid_model(monkeypatch):
+    clock = itertools.count(step=0.5)
+    monkeypatch.setattr(bayesnet.time, "monotonic", lambda: float(next(clock)))
+    with pytest.warns(TupletWarning, match=r"out of its 10 s after \d+ sets of parents"):
+        model = BayesNetClassifier(time_budget=10).fit(X, Y)
+    assert not model.proven_
+    assert np.isfinite(model.predict_joint(X).log_prob(Y)).all()
+
+
+def test_an_interrupt_ends_in_a_valid_model(monkeypatch):
+    scored = []
+    original = bayesnet.FamilyScorer.score
+
+    def interrupted(self, families):
+        for family, value in zip(families, original(self, families), strict=True):
+            if len(scored) == 6:
+                raise KeyboardInterrupt
+            scored.append(family)
+            yield value
+
+    monkeypatch.setattr(bayesnet.FamilyScorer, "score", interrupted)
+    with pytest.warns(TupletWarning, match="interrupted after 6 sets of parents"):
+        model = BayesNetClassifier().fit(X, Y)
+    assert np.isfinite(model.predict_joint(X).log_prob(Y)).all()
+
+
+def test_many_class_variables_stay_narrow_enough():
+    labels = (rng.random((120, 25)) < 0.5).astype(int)
+    for j in range(1, 25):
+        labels[:, j] ^= labels[:, j - 1] & (rng.random(120) < 0.8)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = BayesNetClassifier(max_parents=1, max_width=1, time_budget=30).fit(X[:120], labels)
+    assert np.isfinite(model.predict_joint(X[:9]).log_prob(labels[:9])).all()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"max_parents": -1}, "max_parents must be a whole number"),
+        ({"parametrisation": "both"}, "parametrisation must be"),
+        ({"criterion": "mdl"}, "score must be one of"),
+        ({"method": "luck"}, "method must be one of"),
+        ({"time_budget": 0}, "time_budget must be a number"),
+        ({"required": ["ab"]}, "pairs"),
+        ({"required": [("a", "e")]}, "'e'"),
+        ({"forbidden": [(0, 9)]}, "numbered"),
+        ({"required": [("a", "b"), ("b", "a")]}, "cycle"),
+    ],
+)
+def test_bad_settings_are_said(settings, message):
+    with pytest.raises(InputError, match=message):
+        BayesNetClassifier(**settings).fit(X, Y)

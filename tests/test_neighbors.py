@@ -1,0 +1,132 @@
+"""ML-kNN, and the neighbourhoods that instance-based models share."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from skmultilearn.adapt import MLkNN
+
+from tuplet.exceptions import InputError
+from tuplet.joint import FactorGraph
+from tuplet.models.neighborhoods import Neighborhoods
+from tuplet.models.neighbors import NeighborClassifier
+
+
+def binary(n=120, m=3, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4))
+    return X, (X[:, :m] + X[:, [3]] + rng.normal(size=(n, m)) > 0.4).astype(int)
+
+
+def three_labels(n=120, seed=0):
+    X, Y = binary(n, 2, seed)
+    return X, np.column_stack([Y, Y.sum(axis=1)])
+
+
+@pytest.mark.parametrize("k", [1, 5, 10])
+@pytest.mark.parametrize("s", [0.5, 1.0])
+def test_marginals_are_those_of_scikit_multilearn(k, s):
+    X, Y = binary()
+    # Its neighbourhoods of training rows contain the row, unless it is told to skip the nearest one; which it
+    # then does for new rows as well, where it is wrong.
+    theirs = MLkNN(k=k, s=s, ignore_first_neighbours=1).fit(X[:90], Y[:90])
+    theirs.ignore_first_neighbours = 0
+    ours = NeighborClassifier(k, smoothing=s, standardize=False).fit(X[:90], Y[:90])
+    expected = theirs.predict_proba(X[90:]).toarray()
+    given_one = np.column_stack([table[:, 1] for table in ours.predict_proba(X[90:])])
+    np.testing.assert_allclose(given_one, expected, atol=1e-12)
+
+
+def plain_posterior(X, y, k, s, x):
+    """p(y = c | how many of the k nearest have c), each label against all others, normalised; by counting."""
+    order = lambda point, rows: sorted(rows, key=lambda i: np.sum((X[i] - point) ** 2))[:k]  # noqa: E731
+    rows = range(len(y))
+    scores = []
+    for c in np.unique(y):
+        count = lambda near, c=c: sum(y[i] == c for i in near)  # noqa: E731
+        counts = [count(order(X[i], [r for r in rows if r != i])) for i in rows]
+        here = count(order(x, rows))
+        weights = []
+        for member in (True, False):
+            mine = [counts[i] for i in rows if (y[i] == c) == member]
+            prior = (s + len(mine)) / (2 * s + len(y))
+            weights.append(prior * (s + mine.count(here)) / (s * (k + 1) + len(mine)))
+        scores.append(weights[0] / sum(weights))
+    return np.array(scores) / sum(scores)
+
+
+def test_several_labels_are_asked_about_one_by_one():
+    X, Y = three_labels(60)
+    model = NeighborClassifier(4, standardize=False).fit(X[:50], Y[:50])
+    for j in range(3):
+        proba = model.predict_proba(X[50:])[j]
+        expected = [plain_posterior(X[:50], Y[:50, j], 4, 1.0, x) for x in X[50:]]
+        np.testing.assert_allclose(proba, expected, atol=1e-12)
+
+
+def test_the_joint_is_the_product_of_the_marginals():
+    X, Y = three_labels()
+    prediction = NeighborClassifier().fit(X, Y).predict_joint(X)
+    assert isinstance(prediction.distribution, FactorGraph)
+    marginals = prediction.distribution.marginals()
+    product = sum(np.log(p[np.arange(len(Y)), Y[:, j]]) for j, p in enumerate(marginals))
+    np.testing.assert_allclose(prediction.log_prob(Y), product)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.integers(1, 4), min_size=6, max_size=12), st.integers(1, 8), st.integers(0, 1000))
+def test_weights_are_numbers_of_rows(weights, k, seed):
+    rng = np.random.default_rng(seed)
+    weights = np.array(weights)
+    X, labels, new = (
+        rng.normal(size=(len(weights), 2)),
+        rng.normal(size=(len(weights), 3)),
+        rng.normal(size=(4, 2)),
+    )
+    times = np.repeat(np.arange(len(weights)), weights)
+    weighted = Neighborhoods.fit(X, k, weights.astype(float), standardize=True, n_jobs=None)
+    repeated = Neighborhoods.fit(X[times], k, None, standardize=True, n_jobs=None)
+    assert weighted.k == repeated.k == min(k, len(times) - 1)
+    np.testing.assert_allclose(weighted.around(new) @ labels, repeated.around(new) @ labels[times], atol=1e-9)
+    np.testing.assert_allclose(
+        (weighted.among_training() @ labels)[times], repeated.among_training() @ labels[times], atol=1e-9
+    )
+
+
+def test_fractions_of_rows_fill_fractions_of_places():
+    X = np.arange(6.0)[:, None]
+    near = Neighborhoods.fit(X, 1, np.full(6, 0.4), standardize=False, n_jobs=None)
+    np.testing.assert_allclose(near.around(np.array([[0.1]])).toarray(), [[0.4, 0.4, 0.2, 0, 0, 0]])
+    np.testing.assert_allclose(near.among_training().sum(axis=1), 1)
+    assert (near.among_training().diagonal() == 0).all()
+
+
+def test_missing_labels_count_by_frequencies_and_change_nothing_else():
+    X, Y = binary()
+    frame = pd.DataFrame(Y, columns=["a", "b", "c"]).astype("Int64")
+    complete = NeighborClassifier().fit(X, frame)
+    frame.loc[::3, "b"] = pd.NA
+    model = NeighborClassifier().fit(X, frame)
+    before, after = complete.predict_proba(X), model.predict_proba(X)
+    np.testing.assert_allclose(after[0], before[0])
+    np.testing.assert_allclose(after[2], before[2])
+    np.testing.assert_allclose(after[1].sum(axis=1), 1)
+    assert ((after[1][:, 1] > 0.5) == Y[:, 1]).mean() > 0.6
+
+
+def test_few_rows_constant_labels_and_gaps():
+    model = NeighborClassifier().fit([[1.0, np.nan], [2.0, 3.0], [0.0, 1.0]], [["a", 1], ["a", 0], ["a", 0]])
+    assert model.neighborhoods_.k == 2
+    first, second = model.predict_proba([[np.nan, 0.0]])
+    assert first.tolist() == [[1.0]]
+    assert 0 < second[0, 1] < 0.5
+
+
+@pytest.mark.parametrize(
+    "settings", [{"n_neighbors": 0}, {"n_neighbors": 2.5}, {"smoothing": 0}, {"smoothing": "a"}]
+)
+def test_bad_settings_are_errors_of_fit(settings):
+    X, Y = binary(20)
+    with pytest.raises(InputError):
+        NeighborClassifier(**settings).fit(X, Y)
