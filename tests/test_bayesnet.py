@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib import pyplot as plt
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.naive_bayes import GaussianNB
 
@@ -76,6 +77,20 @@ def test_without_parents_it_is_a_set_of_independent_models():
     assert model.parents_ == ((), (), (), ())
     # The compiled regressions stop at scikit-learn's tolerance, but not at scikit-learn's last step.
     np.testing.assert_allclose(found.log_prob(Y), expected.log_prob(Y), atol=2e-3)
+
+
+def test_the_graph_can_be_drawn_and_a_row_explained(model):
+    ax = model.plot(title="labels")
+    assert {text.get_text() for text in ax.texts} >= {"a", "b", "c", "d"}
+    plt.close(ax.figure)
+    network = model.explain(X, row=3)
+    prediction = model.predict_joint(X)[3]
+    for child, parents in enumerate(model.parents_):
+        table = network.tables()[model.space_.names[child]]
+        assert table.to_numpy(dtype=float)[:, -model.space_.cards[child] :].sum(axis=1) == pytest.approx(1)
+        if not parents:
+            expected = prediction.distribution.marginals()[child][0]
+            assert table.to_numpy(dtype=float)[0, -len(expected) :] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("estimator", [GaussianNB(), RandomForestClassifier(10, random_state=0)])

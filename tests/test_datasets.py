@@ -245,10 +245,10 @@ def test_folders_are_found(tiny, tmp_path, monkeypatch):
 
 
 def test_folders_that_are_broken_are_errors(tiny, tmp_path, monkeypatch):
-    with pytest.raises(InputError, match=r"the folder '.*nowhere' does not exist"):
+    with pytest.raises(InputError, match=r"the folder, '.*nowhere', does not exist"):
         load_dataset("tiny", folder=tmp_path / "nowhere")
     monkeypatch.setenv("TUPLET_DATA", str(tmp_path))
-    with pytest.raises(InputError, match=r"the folder that TUPLET_DATA names, '.*' has no manifest.json"):
+    with pytest.raises(InputError, match=r"the folder that TUPLET_DATA names, '.*', has no manifest.json"):
         load_dataset("tiny")
     with (tiny / "tiny.parquet").open("ab") as file:
         file.write(b"more")

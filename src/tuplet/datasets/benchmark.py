@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, overload
 
@@ -90,9 +91,12 @@ def load_dataset(
 def _load(name: str, n_labels: int | None, discretise: bool, folder: str | Path | None) -> Dataset:
     where = find_folder(folder)
     if where is None:
+        if get_close_matches(str(name).lower(), ["penguins"]):
+            raise InputError(f"load_dataset: there is no set {name!r}; did you mean 'penguins'?")
         raise InputError(
-            "load_dataset: there is no folder of benchmark sets; set TUPLET_DATA to the one with"
-            f" manifest.json, or copy it to {str(cache_folder())!r}."
+            "load_dataset: only 'penguins' comes with the package, and there is no folder of benchmark sets;"
+            " set TUPLET_DATA to one with manifest.json and a Parquet file for each set, or copy it to"
+            f" {str(cache_folder())!r}."
         )
     entry = find_entry(read_entries(where), name, ["penguins"])
     frame = read_table(where, entry)

@@ -40,9 +40,9 @@ def cache_folder() -> Path:
 
 def _with_manifest(folder: Path, what: str) -> Path:
     if not folder.is_dir():
-        raise InputError(f"Benchmark sets: {what} {str(folder)!r} does not exist.")
+        raise InputError(f"Benchmark sets: {what}, {str(folder)!r}, does not exist.")
     if not (folder / "manifest.json").is_file():
-        raise InputError(f"Benchmark sets: {what} {str(folder)!r} has no manifest.json.")
+        raise InputError(f"Benchmark sets: {what}, {str(folder)!r}, has no manifest.json.")
     return folder
 
 

@@ -136,9 +136,11 @@ class MixedNaiveBayes(ClassifierMixin, BaseEstimator):
         count = shares @ there
         centre = _ratio(weight @ numbers, weight @ there, 0.0)
         spread = _ratio(weight @ (there * (numbers - centre) ** 2), weight @ there, 0.0)
+        spread[_constant(numbers, there & (weight > 0)[:, None])] = 0.0
         mean = _ratio(shares @ numbers, count, centre)
         squares = shares @ (there * (numbers - mean[codes]) ** 2)
         variance = np.maximum(_ratio(squares, count, spread), self.variance_floor * spread)
+        variance[:, spread == 0] = 0.0
         self.mean_, self.variance_ = np.full((2, len(shares), X.shape[1]), np.nan)
         self.mean_[:, ~self.categorical_], self.variance_[:, ~self.categorical_] = mean, variance
 
@@ -202,6 +204,12 @@ class MixedNaiveBayes(ClassifierMixin, BaseEstimator):
 def _ratio(above: Floats, below: Floats, otherwise: Any) -> Floats:
     """Return above / below, and something else where that is 0 / 0."""
     return np.where(below > 0, above / np.where(below > 0, below, 1.0), otherwise)
+
+
+def _constant(numbers: Floats, use: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Return whether the numbers (n, d) to use are equal (d,); rounding gives even those a variance."""
+    low = np.min(numbers, axis=0, where=use, initial=np.inf)
+    return np.array(low >= np.max(numbers, axis=0, where=use, initial=-np.inf))
 
 
 def _categories(column: Floats) -> Floats:

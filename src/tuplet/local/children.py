@@ -18,7 +18,7 @@ from tuplet.local.likelihood import Child, Round
 from tuplet.local.logistic import default_estimator
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["Children", "is_deterministic", "make_folds", "settle"]
+__all__ = ["Children", "is_deterministic", "last_step", "make_folds", "settle"]
 
 
 @dataclass(frozen=True)
@@ -92,12 +92,10 @@ class Children:
 
 
 def make_folds(n: int, n_folds: int, rng: np.random.Generator) -> Codes:
-    """Return the fold (n,) in which each row is held out."""
-    if not 2 <= n_folds <= n:
-        raise InputError(
-            f"FamilyScorer: n_folds must be from 2 to {n:,}, the number of rows; found {n_folds}."
-        )
-    return rng.permutation(n) % n_folds
+    """Return the fold (n,) in which each row is held out; no more folds than rows."""
+    if n_folds < 2:
+        raise InputError(f"FamilyScorer: n_folds must be a whole number from 2, found {n_folds!r}.")
+    return rng.permutation(n) % min(n_folds, n)
 
 
 def settle(estimators: Sequence[Any] | None, X: Features, m: int, rng: np.random.Generator) -> list[Any]:
@@ -116,5 +114,9 @@ def settle(estimators: Sequence[Any] | None, X: Features, m: int, rng: np.random
 
 def is_deterministic(estimator: Any) -> bool:
     """Return whether an estimator is a plain logistic regression behind steps without chance."""
-    last = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
-    return column_wise(estimator) and is_plain_logistic(last)
+    return column_wise(estimator) and is_plain_logistic(last_step(estimator))
+
+
+def last_step(estimator: Any) -> Any:
+    """Return the classifier at the end of a pipeline, or the estimator itself."""
+    return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator

@@ -85,7 +85,7 @@ class Prepared:
             steps = fit_steps(estimator, X, child, weight) if len(estimator.steps) > 1 else None
         Z = X if steps is None else steps.transform(X)
         fast = is_plain_logistic(classifier) and isinstance(Z, np.ndarray)
-        return cls(steps, classifier, Z, LogisticBatch(Z) if fast else None)
+        return cls(steps, classifier, Z, LogisticBatch(Z, weight) if fast else None)
 
     @property
     def is_compiled(self) -> bool:

@@ -7,11 +7,13 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, final, get_arg
 
 import numpy as np
 from sklearn.metrics import mutual_info_score
+from sklearn.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB
 from sklearn.utils.parallel import Parallel, delayed
 
 from tuplet.exceptions import InputError
 from tuplet.local.base import LocalModel
-from tuplet.local.children import Children, is_deterministic, make_folds, settle
+from tuplet.local.bayes import MixedNaiveBayes
+from tuplet.local.children import Children, is_deterministic, last_step, make_folds, settle
 from tuplet.local.estimators import name_of
 from tuplet.local.inputs import Features
 from tuplet.local.likelihood import Child
@@ -23,7 +25,7 @@ from tuplet.typing import UNKNOWN, Codes, Floats, Seed
 
 __all__ = ["FamilyScorer", "Score"]
 
-Score: TypeAlias = Literal["bic", "bic-true", "aic", "aic-true", "cv"]
+Score: TypeAlias = Literal["auto", "bic", "bic-true", "aic", "aic-true", "cv"]
 
 
 class Family(Protocol):
@@ -56,18 +58,20 @@ class FamilyScorer:
         Number of categories of each variable.
     estimators : sequence of classifiers or None, optional
         One for each class variable; None stands for `default_estimator()`.
-    parametrisation : {"split", "inputs", "auto"}
-        One classifier for each configuration of the parents (`SplitModel`), one with the parents as inputs
-        (`StackedModel`), or whichever scores more.
-    score : {"bic", "bic-true", "aic", "aic-true", "cv"} or callable
+    parametrisation : {"auto", "split", "inputs"}
+        "split" is one classifier for each configuration of the parents (`SplitModel`), "inputs" one with the
+        parents as inputs (`StackedModel`). "auto" takes what predicts rows better that were held out: for
+        each family where scores are cross-validated, otherwise for each child, by one pair of parents.
+    score : {"auto", "bic", "bic-true", "aic", "aic-true", "cv"} or callable
         "bic" is (ln N)/2 for each parameter, where the coefficients of the features do not count: those of a
         configuration are (k - 1). "bic-true" counts them too, which needs logistic regressions; "aic" costs
         1 for each parameter. A callable gets the number of parameters, counted as for "bic", and N, and
-        returns a penalty >= 0 that grows with the former.
+        returns a penalty >= 0 that grows with the former. "auto" is "bic" for logistic regressions and
+        naive Bayes, and "cv" as soon as there is another classifier: forests remember their training rows.
     strength : float
         See `SplitModel`.
     n_folds : int
-        For "cv". All families have the same folds.
+        For cross-validation, at most one for each row. All families have the same folds.
     sample_weight : array, shape (n,), optional
     n_jobs : int, optional
         Families that are scored side by side: by threads for compiled regressions, otherwise by processes.
@@ -87,11 +91,11 @@ class FamilyScorer:
     >>> X, first = rng.normal(size=(200, 2)), rng.integers(2, size=200)
     >>> codes = np.column_stack([first, first ^ (rng.random(200) < 0.1), rng.integers(2, size=200)])
     >>> scorer = FamilyScorer(X, codes, (2, 2, 2))
-    >>> found = candidate_parent_sets(3, 2, scorer.score, bound=scorer.bound)
+    >>> found = candidate_parent_sets(3, 2, scorer.score, bound=scorer.bound, forbidden=[(1, 0)])
     >>> network = find_dag(found.scores).parents
     >>> network
-    ((1,), (), ())
-    >>> scorer.model(0, network[0]).log_table(X).shape
+    ((), (0,), ())
+    >>> scorer.model(1, network[1]).log_table(X).shape
     (2, 2, 200)
     """
 
@@ -102,24 +106,17 @@ class FamilyScorer:
         cards: Sequence[int],
         *,
         estimators: Sequence[Any] | None = None,
-        parametrisation: Literal["split", "inputs", "auto"] = "split",
-        score: Score | Penalty = "bic",
+        parametrisation: Literal["auto", "split", "inputs"] = "auto",
+        score: Score | Penalty = "auto",
         strength: float = STRENGTH,
         n_folds: int = 5,
         sample_weight: Floats | None = None,
         n_jobs: int | None = None,
         random_state: Seed = None,
     ) -> None:
-        if parametrisation not in ("auto", *get_args(Parametrisation)):
-            raise InputError(
-                f"FamilyScorer: parametrisation must be split, inputs or auto; found {parametrisation!r}."
-            )
-        if not callable(score) and score not in get_args(Score):
-            raise InputError(
-                f"FamilyScorer: score must be one of {', '.join(get_args(Score))}, or a callable; found"
-                f" {score!r}."
-            )
+        _check(parametrisation, score)
         rng = np.random.default_rng(random_state)
+        score = _resolve(score, estimators)
         self.cards, self.n_jobs, self.parametrisation = tuple(cards), n_jobs, parametrisation
         self._penalty: Penalty | None
         self._penalty, self._counts_features = (
@@ -298,6 +295,26 @@ def _evaluate(
         if value > best:
             best, chosen = value, kind
     return best, chosen
+
+
+def _check(parametrisation: str, score: Any) -> None:
+    if parametrisation not in ("auto", *get_args(Parametrisation)):
+        raise InputError(
+            f"FamilyScorer: parametrisation must be split, inputs or auto; found {parametrisation!r}."
+        )
+    if not callable(score) and score not in get_args(Score):
+        raise InputError(
+            f"FamilyScorer: score must be one of {', '.join(get_args(Score))}, or a callable; found"
+            f" {score!r}."
+        )
+
+
+def _resolve(score: Score | Penalty, estimators: Sequence[Any] | None) -> Score | Penalty:
+    if callable(score) or score != "auto":
+        return score
+    modest = (GaussianNB, BernoulliNB, CategoricalNB, MixedNaiveBayes)
+    known = (e is None or is_deterministic(e) or isinstance(last_step(e), modest) for e in estimators or ())
+    return "bic" if all(known) else "cv"
 
 
 def _require_logistic(estimators: Sequence[Any]) -> None:

@@ -7,6 +7,7 @@ from tuplet.models.base import JointClassifier
 from tuplet.models.bayesnet import BayesNetClassifier
 from tuplet.models.chain import ChainClassifier
 from tuplet.models.decision import DecisionClassifier
+from tuplet.models.explanation import LocalNetwork
 from tuplet.models.independent import IndependentClassifier
 from tuplet.models.instance_logistic import InstanceLogisticClassifier
 from tuplet.models.neighbors import NeighborClassifier
@@ -23,6 +24,7 @@ __all__ = [
     "IndependentClassifier",
     "InstanceLogisticClassifier",
     "JointClassifier",
+    "LocalNetwork",
     "NeighborClassifier",
     "OutputCodingClassifier",
     "PowersetClassifier",

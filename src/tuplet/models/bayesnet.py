@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Sequence
-from typing import Any, Literal, final
+from typing import TYPE_CHECKING, Any, Literal, cast, final
 
 import numpy as np
 import pandas as pd
@@ -16,14 +16,22 @@ from tuplet.joint import FactorGraph, JointDistribution
 from tuplet.local.families import FamilyScorer
 from tuplet.local.inputs import Features, n_rows
 from tuplet.models.base import JointClassifier
+from tuplet.models.explanation import LocalNetwork
 from tuplet.models.links import estimators_by_variable
+from tuplet.plots import plot_graph
 from tuplet.progress import Progress, Show, duration_text
 from tuplet.structure import Candidates, candidate_parent_sets, find_dag
 from tuplet.typing import Codes, Floats, Seed
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 __all__ = ["BayesNetClassifier"]
 
 Variable = int | str
+
+_FOLDS = 5
+"""Parts of the rows that are held out in turn, for the criterion "cv" and the choice of parametrisations."""
 
 _WIDEST_TABLE = 2**16
 """Cells of the largest table that prediction needs for a row, unless `max_width` says otherwise."""
@@ -153,8 +161,9 @@ class BayesNetClassifier(JointClassifier):
             codes,
             self.space_.cards,
             estimators=self._estimators(self.space_.names),
-            parametrisation=self.parametrisation,
+            parametrisation=self.parametrisation if len(codes) > 1 else "split",  # nothing to hold out
             score=self.criterion,
+            n_folds=max(2, min(_FOLDS, len(codes))),
             sample_weight=sample_weight,
             n_jobs=self.n_jobs,
             random_state=rng,
@@ -272,6 +281,34 @@ class BayesNetClassifier(JointClassifier):
                 lines.append((names[parent], names[child], scores.value(child, parents) - without))
         frame = pd.DataFrame(lines, columns=["parent", "child", "strength"])
         return frame.sort_values("strength", ascending=False, ignore_index=True)
+
+    def plot(self, *, title: str = "", ax: Axes | None = None) -> Axes:
+        """Draw the graph over the class variables; edges are as strong as `edges` says.
+
+        Parameters
+        ----------
+        title : str
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure.
+        """
+        strengths = {
+            (self.space_.position(parent), self.space_.position(child)): strength
+            for parent, child, strength in self.edges().itertuples(index=False)
+        }
+        return plot_graph(self.parents_, self.space_.names, strengths=strengths, title=title, ax=ax)
+
+    def explain(self, X: Any, row: int = 0) -> LocalNetwork:
+        """Bayesian network p(y | x) of one row of X: its tables, and how strong each edge is for this row.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame
+            With the columns of `fit`.
+        row : int
+            Position of the row in X.
+        """
+        joint = self.predict_joint(X)[row]
+        return LocalNetwork(cast(FactorGraph, joint.distribution), self.parents_, joint.space)
 
 
 def _say_incomplete(candidates: Candidates, budget: float | None) -> None:

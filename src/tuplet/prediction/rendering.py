@@ -19,7 +19,7 @@ from tuplet.space import ClassSpace
 from tuplet.space.words import chance_text, clip, combination_texts, is_yes_no, label_texts, shorten
 from tuplet.typing import Floats
 
-__all__ = ["ROWS", "as_html", "as_text"]
+__all__ = ["FAINT", "ROWS", "Column", "aligned", "as_html", "as_text", "html_table"]
 
 ROWS = 6
 """Rows that are shown."""
@@ -37,7 +37,9 @@ _UNPROVEN = "* a more probable combination may exist: the search for this view i
 _ESTIMATED = "* a more probable combination may exist: these probabilities are estimates"
 
 
-class _Column(NamedTuple):
+class Column(NamedTuple):
+    """A column of a small table, as texts."""
+
     title: str
     texts: list[str]
     chances: Floats | None = None  # of the labels shown, for bars
@@ -84,13 +86,13 @@ def _asks_classifiers(joint: JointDistribution) -> bool:
     )
 
 
-def _columns(space: ClassSpace, mode: Mode, marginals: list[Floats] | None, shown: int) -> list[_Column]:
+def _columns(space: ClassSpace, mode: Mode, marginals: list[Floats] | None, shown: int) -> list[Column]:
     """Return a column for each variable; if only some can be shown, the labels that hold or the first few."""
     if shown < space.n_variables and is_yes_no(space):
-        return [_Column("labels that hold", combination_texts(space, mode.codes))]
+        return [Column("labels that hold", combination_texts(space, mode.codes))]
     rows, names = np.arange(len(mode.codes)), shorten(space.names)
     columns = [
-        _Column(
+        Column(
             names[j],
             shorten(label_texts(space, j, mode.codes)),
             None if marginals is None else marginals[j][rows, mode.codes[:, j]],
@@ -98,7 +100,7 @@ def _columns(space: ClassSpace, mode: Mode, marginals: list[Floats] | None, show
         for j in range(shown)
     ]
     if shown < space.n_variables:
-        columns.append(_Column(f"... {space.n_variables - shown} more", ["..."] * len(rows)))
+        columns.append(Column(f"... {space.n_variables - shown} more", ["..."] * len(rows)))
     return columns
 
 
@@ -122,11 +124,11 @@ def _footer(joint: JointDistribution, mode: Mode | None, problem: str) -> list[s
     return lines
 
 
-def _together(mode: Mode) -> _Column:
+def _together(mode: Mode) -> Column:
     probability = np.exp(mode.log_prob)
     marks = ["" if proven else "*" for proven in mode.proven]
     texts = [f"{chance_text(p)}{mark}" for p, mark in zip(probability, marks, strict=True)]
-    return _Column("probability", texts, probability)
+    return Column("probability", texts, probability)
 
 
 # -- text --------------------------------------------------------------------------------------------------
@@ -140,12 +142,13 @@ def as_text(joint: JointDistribution, space: ClassSpace, rows: Sequence[Any], no
         every = _columns(space, mode, None, space.n_variables)
         widths = np.cumsum([2 + max(map(len, [column.title, *column.texts])) for column in every])
         shown = max(1, int((widths <= _LABELS_WIDTH).sum()))
-        names = _Column("", [clip(str(row)) for row in rows])
-        lines += _aligned([names, *_columns(space, mode, None, shown), _together(mode)])
+        names = Column("", [clip(str(row)) for row in rows])
+        lines += aligned([names, *_columns(space, mode, None, shown), _together(mode)])
     return "\n".join(lines + _footer(joint, mode, problem))
 
 
-def _aligned(columns: list[_Column]) -> list[str]:
+def aligned(columns: list[Column]) -> list[str]:
+    """Return the lines of a table in plain text, columns padded to one width."""
     cells = [[column.title, *column.texts] for column in columns]
     widths = [max(map(len, column)) for column in cells]
     cells[0] = [cell.rjust(widths[0]) for cell in cells[0]]
@@ -163,7 +166,7 @@ _CELL = (
     "padding:4px 12px 4px 0;text-align:left;vertical-align:top;border-bottom:1px solid rgba(128,128,128,.25)"
 )
 _BAR = "height:4px;border-radius:2px"
-_FAINT = "opacity:.65;font-size:85%"
+FAINT = "opacity:.65;font-size:85%"
 
 
 def as_html(joint: JointDistribution, space: ClassSpace, rows: Sequence[Any], note: str = "") -> str:
@@ -175,13 +178,14 @@ def as_html(joint: JointDistribution, space: ClassSpace, rows: Sequence[Any], no
         bars = "its probability" if marginals is None else "each label by itself and all together"
         lines.append(f"The most probable combination; bars show {bars}.")
         columns = _columns(space, mode, marginals, min(space.n_variables, _HTML_COLUMNS))
-        table = _html_table([_Column("", [clip(str(row)) for row in rows]), *columns, _together(mode)])
-    above = "".join(f"<div style='{_FAINT}'>{escape(line)}</div>" for line in lines)
-    below = "".join(f"<div style='{_FAINT}'>{escape(line)}</div>" for line in _footer(joint, mode, problem))
+        table = html_table([Column("", [clip(str(row)) for row in rows]), *columns, _together(mode)])
+    above = "".join(f"<div style='{FAINT}'>{escape(line)}</div>" for line in lines)
+    below = "".join(f"<div style='{FAINT}'>{escape(line)}</div>" for line in _footer(joint, mode, problem))
     return f"<div style='font-family:system-ui,sans-serif;font-size:13px'>{above}{table}{below}</div>"
 
 
-def _html_table(columns: list[_Column]) -> str:
+def html_table(columns: list[Column]) -> str:
+    """Return a table as HTML."""
     head = "".join(f"<th style='{_CELL};font-weight:600'>{escape(column.title)}</th>" for column in columns)
     body = "".join(
         f"<tr style='background:transparent'>{''.join(_html_cell(column, i) for column in columns)}</tr>"
@@ -193,7 +197,7 @@ def _html_table(columns: list[_Column]) -> str:
     )
 
 
-def _html_cell(column: _Column, i: int) -> str:
+def _html_cell(column: Column, i: int) -> str:
     """Return a cell with a bar as long as its probability; hovering tells the number."""
     label = escape(column.texts[i])
     if column.chances is None:

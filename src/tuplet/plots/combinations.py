@@ -1,13 +1,14 @@
-"""Pictures of joint predictions; they need matplotlib, `pip install tuplet[plots]`."""
+"""The most probable combinations of a row, as bars."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tuplet.exceptions import InputError, MissingDependencyError
+from tuplet.exceptions import InputError
 from tuplet.joint.base import JointDistribution, warn_unproven
+from tuplet.plots.canvas import BLUE, GREY, caption, new_axes, pyplot
 from tuplet.space import ClassSpace
 from tuplet.space.words import chance_text, contrast_texts
 from tuplet.typing import Floats
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["plot_combinations"]
-
-_BLUE, _GREY = "#3b82c4", "#9a9a9a"
 
 _DWARFED = 4
 """How many times the longest bar the rest of the probability may be and still be drawn as a bar."""
@@ -54,7 +53,7 @@ def plot_combinations(
     -------
     matplotlib Axes
     """
-    pyplot = _pyplot()
+    pyplot()  # if it is not there, say so before any work
     if len(joint) != 1:
         raise InputError(f"plot: one row can be drawn at a time, found {len(joint)}.")
     ranking = joint.top_k(k)
@@ -62,26 +61,26 @@ def plot_combinations(
     possible = np.isfinite(ranking.log_prob[0])
     probability = np.exp(ranking.log_prob[0][possible])
     texts, remarks = contrast_texts(space, ranking.codes[0][possible])
-    caption = ["probability", *remarks]
+    below = ["probability", *remarks]
     rest = 1.0 - float(probability.sum())
     if rest > 5e-4 and len(texts) < joint.n_outcomes:
         if rest > _DWARFED * probability.max():
-            caption.append(f"all other combinations together: {min(rest, 0.999):.3f}{'+' * (rest > 0.9995)}")
+            below.append(f"all other combinations together: {min(rest, 0.999):.3f}{'+' * (rest > 0.9995)}")
         else:
             texts, probability = [*texts, "all others"], np.append(probability, rest)
     if ax is None:
-        height = 0.6 + 0.36 * len(texts) + 0.2 * len(caption)
-        _, ax = pyplot.subplots(figsize=(7, height), layout="constrained")
+        height = 0.6 + 0.36 * len(texts) + 0.2 * len(below)
+        ax = new_axes(7, height)
     _bars(ax, texts, probability, n_blue=int(possible.sum()))
     # From the right, because the labels of the bars may leave the axes only half of the width.
-    ax.set_xlabel("\n".join(caption), loc="right", parse_math=False)
-    ax.set_title(title, loc="left", fontsize="medium", parse_math=False)
+    ax.set_xlabel("\n".join(below), loc="right", parse_math=False)
+    caption(ax, title)
     return ax
 
 
 def _bars(ax: Axes, texts: list[str], probability: Floats, n_blue: int) -> None:
     heights = np.arange(len(texts))
-    colors = [_BLUE if i < n_blue else _GREY for i in heights]
+    colors = [BLUE if i < n_blue else GREY for i in heights]
     bars = ax.barh(heights, probability, color=colors, height=0.7)
     ax.bar_label(bars, labels=[chance_text(p) for p in probability], padding=4)
     ax.set_yticks(heights, texts, parse_math=False)  # a dollar sign in a label is a dollar sign
@@ -90,11 +89,3 @@ def _bars(ax: Axes, texts: list[str], probability: Floats, n_blue: int) -> None:
     ax.locator_params(axis="x", nbins=4)
     ax.tick_params(axis="y", length=0)
     ax.spines[["top", "right", "left"]].set_visible(False)
-
-
-def _pyplot() -> Any:
-    try:
-        from matplotlib import pyplot
-    except ImportError:
-        raise MissingDependencyError("Plots need matplotlib; run `pip install tuplet[plots]`.") from None
-    return pyplot

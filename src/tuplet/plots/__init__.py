@@ -1,0 +1,9 @@
+"""Pictures of joint predictions and of graphs; they need matplotlib, `pip install tuplet[plots]`.
+
+Each function draws into the axes it is given, or into a new figure, and returns the axes.
+"""
+
+from tuplet.plots.combinations import plot_combinations
+from tuplet.plots.graph import plot_graph
+
+__all__ = ["plot_combinations", "plot_graph"]

@@ -1,0 +1,77 @@
+"""What all pictures share: matplotlib, colours, new axes, titles."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tuplet.exceptions import MissingDependencyError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = [
+    "BLUE",
+    "GREY",
+    "INK",
+    "ORANGE",
+    "PALETTE",
+    "PAPER",
+    "caption",
+    "lay_out",
+    "new_axes",
+    "points_of",
+    "pyplot",
+    "text_width",
+]
+
+BLUE, ORANGE, GREY = "#3b82c4", "#c8640a", "#8c8c8c"
+"""Blue and orange are told apart with every common kind of colour blindness, and by their lightness."""
+
+INK, PAPER = "#000000", "#ffffff"
+"""Pages that embed a picture put their own colours of text and background in the place of these."""
+
+PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a7a7a")
+"""Colours for several models (Okabe and Ito, 2008, without black and yellow, which a page may hide)."""
+
+
+def pyplot() -> Any:
+    """Return matplotlib's pyplot, or say what to install."""
+    try:
+        from matplotlib import pyplot
+    except ImportError:
+        raise MissingDependencyError("Plots need matplotlib; run `pip install tuplet[plots]`.") from None
+    return pyplot
+
+
+def new_axes(width: float, height: float) -> Axes:
+    """Return the axes of a new figure of this size in inches, with margins as wide as its texts."""
+    axes: Axes = pyplot().subplots(figsize=(width, height), layout="constrained")[1]
+    return axes
+
+
+def lay_out(ax: Axes) -> None:
+    """Let the layout of the figure decide where everything is; drawing does so again, from there."""
+    figure: Any = ax.figure.canvas.figure
+    figure.draw_without_rendering()
+
+
+def caption(ax: Axes, title: str) -> None:
+    """Write the title as it is: a dollar sign in a name is a dollar sign."""
+    ax.set_title(title, loc="left", fontsize="medium", parse_math=False)
+
+
+def points_of(ax: Axes) -> tuple[float, float]:
+    """Return the width and height of axes in points (1/72 inch), once the layout of the figure is known."""
+    lay_out(ax)
+    box = ax.get_window_extent()
+    dpi = ax.figure.canvas.figure.dpi
+    return 72 * box.width / dpi, 72 * box.height / dpi
+
+
+def text_width(text: str, size: float, weight: str = "normal") -> float:
+    """Return how wide a text is in points, in letters of this size and the font of the figures."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    font = FontProperties(size=size, weight=weight)
+    return float(text_to_path.get_text_width_height_descent(text, font, ismath=False)[0])
