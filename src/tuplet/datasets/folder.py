@@ -27,7 +27,7 @@ def find_folder(folder: str | Path | None) -> Path | None:
     if folder is not None:
         return _with_manifest(Path(folder).expanduser(), "the folder")
     if os.environ.get(_VARIABLE):
-        return _with_manifest(Path(os.environ[_VARIABLE]).expanduser(), f"the folder that {_VARIABLE} names,")
+        return _with_manifest(Path(os.environ[_VARIABLE]).expanduser(), f"the folder that {_VARIABLE} names")
     cache = cache_folder()
     return cache if (cache / "manifest.json").is_file() else None
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, final, get_args
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 from sklearn.metrics import mutual_info_score
@@ -114,7 +116,7 @@ class FamilyScorer:
         n_jobs: int | None = None,
         random_state: Seed = None,
     ) -> None:
-        _check(parametrisation, score)
+        _check(parametrisation, score, strength)
         rng = np.random.default_rng(random_state)
         score = _resolve(score, estimators)
         self.cards, self.n_jobs, self.parametrisation = tuple(cards), n_jobs, parametrisation
@@ -122,10 +124,13 @@ class FamilyScorer:
         self._penalty, self._counts_features = (
             (score, False) if callable(score) else PENALTIES.get(score, (None, False))
         )
+        if len(codes) < 2 and score != "cv":  # there is nothing to hold out, and nothing to choose by
+            self.parametrisation = parametrisation = "split"
+        held_out = score == "cv" or parametrisation == "auto"
+        folds = make_folds(len(codes), n_folds, rng) if held_out else None
         estimators = settle(estimators, X, len(self.cards), rng)
         if self._counts_features:
             _require_logistic(estimators)
-        folds = make_folds(len(codes), n_folds, rng) if score == "cv" or parametrisation == "auto" else None
         given = (X, np.asarray(codes), self.cards, estimators, sample_weight, strength)
         self._held_out = Children(*given, folds)
         self._children = self._held_out if score == "cv" else Children(*given, None, self._held_out.prepared)
@@ -137,11 +142,11 @@ class FamilyScorer:
         with one_blas_thread():
             self._get_ready({family.child for family in families})
             tasks = (delayed(_evaluate)(*self._task(family)) for family in families)
-            values = self._pool(f.child for f in families)(tasks)
-            for family, (value, kind) in zip(families, values, strict=True):
-                if value > family.floor:
-                    self._chosen[family.child, tuple(family.parents)] = kind
-                yield value
+            with _quietly_closing(self._pool(f.child for f in families)(tasks)) as values:
+                for family, (value, kind) in zip(families, values, strict=True):
+                    if value > family.floor:
+                        self._chosen[family.child, tuple(family.parents)] = kind
+                    yield value
 
     @property
     def bound(self) -> Callable[[int, tuple[int, ...]], float] | None:
@@ -243,6 +248,17 @@ class FamilyScorer:
         return Parallel(self.n_jobs, prefer="threads" if threads else "processes", return_as="generator")
 
 
+@contextmanager
+def _quietly_closing(values: Generator[Any, None, None]) -> Iterator[Generator[Any, None, None]]:
+    """Let joblib cancel what nobody waits for; its warning about that is of no use to anybody."""
+    try:
+        yield values
+    finally:
+        with catch_warnings():
+            simplefilter("ignore", UserWarning)
+            values.close()
+
+
 class _Whole(NamedTuple):
     """A family whose score is wanted, whatever it is."""
 
@@ -297,7 +313,7 @@ def _evaluate(
     return best, chosen
 
 
-def _check(parametrisation: str, score: Any) -> None:
+def _check(parametrisation: str, score: Any, strength: float) -> None:
     if parametrisation not in ("auto", *get_args(Parametrisation)):
         raise InputError(
             f"FamilyScorer: parametrisation must be split, inputs or auto; found {parametrisation!r}."
@@ -307,6 +323,8 @@ def _check(parametrisation: str, score: Any) -> None:
             f"FamilyScorer: score must be one of {', '.join(get_args(Score))}, or a callable; found"
             f" {score!r}."
         )
+    if not 0 < strength < np.inf:
+        raise InputError(f"FamilyScorer: strength must be a number > 0, found {strength!r}.")
 
 
 def _resolve(score: Score | Penalty, estimators: Sequence[Any] | None) -> Score | Penalty:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tuplet.local.experts import Prepared, fit_steps
+from tuplet.local.experts import Prepared, column_wise, fit_steps
 from tuplet.local.inputs import Features, take_rows
 from tuplet.local.onehot import OneHot
 from tuplet.local.smoothed import SmoothedClassifier
@@ -119,7 +119,9 @@ class Child:
         """Log-likelihood with one classifier that has the parents (n, p) as one-hot inputs."""
         log_likelihood = 0.0
         for each in self.rounds:
-            ask = self._stacked if each.prepared.batch is None else self._linear
+            # Other steps than column-wise ones cannot be fitted to the parents' columns alone.
+            compiled = each.prepared.batch is not None and column_wise(self.estimator)
+            ask = self._linear if compiled else self._stacked
             log_likelihood += float(self._weights[each.rows] @ ask(each, parents, parent_cards))
             if log_likelihood <= floor:
                 return -np.inf
@@ -159,7 +161,7 @@ class Child:
         assert batch is not None
         weight = np.where(each.y == UNKNOWN, 0.0, self._weights)
         columns = OneHot.fit(parents, parent_cards, weight).columns(parents)
-        if each.prepared.steps is not None and columns.shape[1]:
+        if each.prepared.steps is not None and columns.shape[1] and weight.any():
             columns = fit_steps(self.estimator, columns, each.y, self.weight).transform(columns)
         many = batch.fit(
             each.y,

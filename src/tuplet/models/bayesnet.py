@@ -161,7 +161,7 @@ class BayesNetClassifier(JointClassifier):
             codes,
             self.space_.cards,
             estimators=self._estimators(self.space_.names),
-            parametrisation=self.parametrisation if len(codes) > 1 else "split",  # nothing to hold out
+            parametrisation=self.parametrisation,
             score=self.criterion,
             n_folds=max(2, min(_FOLDS, len(codes))),
             sample_weight=sample_weight,
@@ -307,8 +307,8 @@ class BayesNetClassifier(JointClassifier):
         row : int
             Position of the row in X.
         """
-        joint = self.predict_joint(X)[row]
-        return LocalNetwork(cast(FactorGraph, joint.distribution), self.parents_, joint.space)
+        joint = self.predict_joint(X)
+        return LocalNetwork(cast(FactorGraph, joint.distribution), self.parents_, joint.space, row)
 
 
 def _say_incomplete(candidates: Candidates, budget: float | None) -> None:

@@ -1,0 +1,179 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import norm
+from sklearn.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from tuplet.exceptions import InputError
+from tuplet.local.bayes import MixedNaiveBayes
+
+
+def draw(seed, n=60, d=3, k=3):
+    rng = np.random.default_rng(seed)
+    return rng, rng.normal(size=(n, d)), rng.integers(k, size=n)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@parametrize_with_checks([MixedNaiveBayes(), MixedNaiveBayes(categorical=[0])])
+def test_scikit_learn_check(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_numbers_alone_are_gaussian_naive_bayes(weighted):
+    rng, X, y = draw(0)
+    X += y[:, None] * [1.0, 0.0, -2.0]
+    weight = rng.random(len(y)) if weighted else None
+    ours, theirs = MixedNaiveBayes().fit(X, y, weight), GaussianNB(var_smoothing=0).fit(X, y, weight)
+    np.testing.assert_allclose(ours.mean_, theirs.theta_, rtol=1e-12)
+    np.testing.assert_allclose(ours.variance_, theirs.var_, rtol=1e-10)
+    np.testing.assert_allclose(ours.predict_log_proba(X), theirs.predict_log_proba(X), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("alpha", [0.5, 1.0, 3.0])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_zeros_and_ones_alone_are_bernoulli_naive_bayes(alpha, weighted):
+    rng, _, y = draw(1)
+    X = (rng.random((60, 4)) < [0.5, 0.1, 0.0, 1.0]).astype(float)  # the last two are constant
+    weight = rng.random(len(y)) if weighted else None
+    ours, theirs = MixedNaiveBayes(alpha=alpha).fit(X, y, weight), BernoulliNB(alpha=alpha).fit(X, y, weight)
+    assert ours.categorical_.all()
+    new = np.array([[0.0, 1, 1, 0], [1, 0, 0, 1]])
+    np.testing.assert_allclose(ours.predict_log_proba(new), theirs.predict_log_proba(new), rtol=1e-10)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_categories_alone_are_categorical_naive_bayes(weighted):
+    rng, _, y = draw(2)
+    X = rng.integers([3, 5, 4], size=(60, 3)).astype(float)
+    weight = rng.random(len(y)) if weighted else None
+    ours = MixedNaiveBayes(categorical=[True, True, True]).fit(X, y, weight)
+    theirs = CategoricalNB().fit(X, y, weight)
+    np.testing.assert_allclose(ours.predict_log_proba(X), theirs.predict_log_proba(X), rtol=1e-10)
+
+
+def test_both_kinds_are_the_product_of_both():
+    rng, X, y = draw(3)
+    Z = np.column_stack([X, rng.integers(4, size=60) * 10.0])
+    joint = MixedNaiveBayes(categorical=[-1]).fit(Z, y).predict_joint_log_proba(Z)
+    numbers = MixedNaiveBayes().fit(X, y)
+    categories = MixedNaiveBayes(categorical=[0]).fit(Z[:, 3:], y).predict_joint_log_proba(Z[:, 3:])
+    expected = numbers.predict_joint_log_proba(X) + categories - numbers.class_log_prior_
+    np.testing.assert_allclose(joint, expected, rtol=1e-12)
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 10_000))
+def test_what_is_missing_is_left_out(seed):
+    """The oracle takes every value that is there by itself."""
+    rng, X, y = draw(seed, n=30)
+    X = np.column_stack([X, rng.integers(3, size=30)])
+    X[rng.random(X.shape) < 0.3] = np.nan
+    weight = rng.random(30)
+    model = MixedNaiveBayes(categorical=[3], variance_floor=1e-12).fit(X, y, weight)
+    classes = np.unique(y)
+    for row, found in zip(X[:8], model.predict_joint_log_proba(X[:8]), strict=True):
+        for c, value in zip(classes, found, strict=True):
+            expected = np.log(weight[y == c].sum() / weight.sum())
+            for j in np.flatnonzero(~np.isnan(row)):
+                use = (y == c) & ~np.isnan(X[:, j])
+                if j == 3:
+                    n_values = len(np.unique(X[~np.isnan(X[:, 3]), 3]))
+                    hits = weight[use & (X[:, 3] == row[3])].sum()
+                    expected += np.log((hits + 1) / (weight[use].sum() + n_values))
+                elif use.any():
+                    mean = np.average(X[use, j], weights=weight[use])
+                    spread = np.sqrt(np.average((X[use, j] - mean) ** 2, weights=weight[use]))
+                    if use.sum() > 1:
+                        expected += norm.logpdf(row[j], mean, spread)
+                    else:
+                        return  # a single value has no variance: see the floor
+                else:
+                    return
+            np.testing.assert_allclose(value, expected, rtol=1e-9)
+
+
+def test_a_class_that_shows_no_value_of_a_column_gets_the_column_as_a_whole():
+    X = np.array([[1.0], [2.0], [4.0], [np.nan], [np.nan]])
+    model = MixedNaiveBayes().fit(X, [0, 0, 0, 1, 1])
+    assert model.mean_[1, 0] == pytest.approx(7 / 3)
+    assert model.variance_[1, 0] == pytest.approx(np.var([1, 2, 4]))
+    np.testing.assert_allclose(model.predict_proba([[3.0]]), [[0.6, 0.4]])
+
+
+def test_weights_are_repetitions_and_zero_is_absence():
+    rng, X, y = draw(4)
+    X = np.column_stack([X, rng.integers(2, size=60)])
+    counts = rng.integers(4, size=60)
+    weighted = MixedNaiveBayes().fit(X, y, counts)
+    repeated = MixedNaiveBayes().fit(np.repeat(X, counts, axis=0), np.repeat(y, counts))
+    np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), rtol=1e-10)
+
+
+def test_auto_takes_zeros_and_ones_only():
+    X = np.array([[0.0, 0.5, 0, 2, np.nan, 1], [1, 1, np.nan, 1, np.nan, 1], [1, 0, 1, 0, np.nan, 1]])
+    model = MixedNaiveBayes().fit(X, [0, 1, 1])
+    assert model.categorical_.tolist() == [True, False, True, False, False, True]
+    assert np.isfinite(model.predict_log_proba(X)).all()
+
+
+def test_rows_without_weight_have_no_say_in_what_a_column_is():
+    X = np.array([[0.0], [1.0], [7.0], [1.0]])
+    assert MixedNaiveBayes().fit(X, [0, 1, 0, 1], [1, 1, 0, 1]).categorical_.all()
+
+
+def test_categories_that_training_lacks_say_nothing():
+    X, y = np.array([[10.0], [20.0], [20.0]]), np.array([0, 1, 1])
+    model = MixedNaiveBayes(categorical=[0]).fit(X, y)
+    for unseen in (15.0, -1.0, 99.0, np.nan):
+        np.testing.assert_allclose(model.predict_proba([[unseen]]), [[1 / 3, 2 / 3]])
+
+
+def test_columns_far_from_zero_lose_no_digits():
+    _, X, y = draw(5)
+    near = MixedNaiveBayes().fit(X, y).predict_log_proba(X)
+    far = MixedNaiveBayes().fit(X + 2**20, y).predict_log_proba(X + 2**20)
+    np.testing.assert_allclose(far, near, atol=1e-7)
+
+
+def test_classes_whose_rows_agree_are_not_certain():
+    rng = np.random.default_rng(6)
+    X = np.vstack([np.zeros((3, 2)), rng.normal(size=(40, 2))])
+    y = np.repeat([0, 1], [3, 40])
+    model = MixedNaiveBayes().fit(X, y)
+    np.testing.assert_allclose(model.variance_[0], 1e-3 * X.var(axis=0))
+    assert model.predict_proba([[0.0, 0.0]])[0, 0] > 0.9
+    assert np.isfinite(model.predict_log_proba([[1e6, -1e6]])).all()
+
+
+def test_constant_numbers_say_nothing():
+    _, X, y = draw(7)
+    with_constant = np.column_stack([X, np.full(60, 4.2)])
+    expected = MixedNaiveBayes().fit(X, y).predict_log_proba(X)
+    model = MixedNaiveBayes().fit(with_constant, y)
+    with_constant[:30, 3] = -1.0
+    np.testing.assert_allclose(model.predict_log_proba(with_constant), expected, rtol=1e-10)
+
+
+def test_a_class_without_weight_is_impossible():
+    X, y = np.array([[0.0], [1.0], [2.0]]), np.array([0, 1, 2])
+    assert MixedNaiveBayes().fit(X, y, [1.0, 1.0, 0.0]).predict_proba([[5.0]])[0, 2] == 0
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"categorical": [7]},
+        {"categorical": [True]},
+        {"categorical": "all"},
+        {"categorical": [0.5]},
+        {"alpha": 0},
+        {"variance_floor": -1},
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(settings):
+    _, X, y = draw(8)
+    with pytest.raises(InputError, match=next(iter(settings))):
+        MixedNaiveBayes(**settings).fit(X, y)
