@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, final, get_args
-from warnings import catch_warnings, simplefilter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, final, get_args
 
 import numpy as np
-from sklearn.metrics import mutual_info_score
 from sklearn.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB
-from sklearn.utils.parallel import Parallel, delayed
 
 from tuplet.exceptions import InputError
 from tuplet.local.base import LocalModel
 from tuplet.local.bayes import MixedNaiveBayes
 from tuplet.local.children import Children, is_deterministic, last_step, make_folds, settle
 from tuplet.local.estimators import name_of
+from tuplet.local.in_turn import run_in_turn
 from tuplet.local.inputs import Features
 from tuplet.local.likelihood import Child
+from tuplet.local.offers import better_parametrisation, evaluate, information
 from tuplet.local.parallel import one_blas_thread
 from tuplet.local.penalties import PENALTIES, Parametrisation, Penalty, n_parameters
 from tuplet.local.split import STRENGTH, SplitModel
 from tuplet.local.stacked import StackedModel
-from tuplet.typing import UNKNOWN, Codes, Floats, Seed
+from tuplet.typing import Codes, Floats, Seed
 
 __all__ = ["FamilyScorer", "Score"]
 
 Score: TypeAlias = Literal["auto", "bic", "bic-true", "aic", "aic-true", "cv"]
+
+T = TypeVar("T")
 
 
 class Family(Protocol):
@@ -141,12 +141,11 @@ class FamilyScorer:
         """Yield the score of each family in turn; anything up to its floor where it is not above that."""
         with one_blas_thread():
             self._get_ready({family.child for family in families})
-            tasks = (delayed(_evaluate)(*self._task(family)) for family in families)
-            with _quietly_closing(self._pool(f.child for f in families)(tasks)) as values:
-                for family, (value, kind) in zip(families, values, strict=True):
-                    if value > family.floor:
-                        self._chosen[family.child, tuple(family.parents)] = kind
-                    yield value
+            values = self._run(evaluate, (self._task(f) for f in families), {f.child for f in families})
+            for family, (value, kind) in zip(families, values, strict=True):
+                if value > family.floor:
+                    self._chosen[family.child, tuple(family.parents)] = kind
+                yield value
 
     @property
     def bound(self) -> Callable[[int, tuple[int, ...]], float] | None:
@@ -184,7 +183,7 @@ class FamilyScorer:
         if len(kinds) == 1:
             return kinds[0]
         if (child, parents) not in self._chosen:
-            self._chosen[child, parents] = _evaluate(*self._task(_Whole(child, parents)))[1]
+            self._chosen[child, parents] = evaluate(*self._task(_Whole(child, parents)))[1]
         return self._chosen[child, parents]
 
     def _bound(self, child: int, parents: tuple[int, ...]) -> float:
@@ -224,39 +223,31 @@ class FamilyScorer:
     def _get_ready(self, children: Iterable[int]) -> None:
         """Fit the models without parents, on which all families of a child lean."""
         cold = [c for c in children if not self._children[c].is_warm]
-        done = self._pool(cold)(delayed(_alone)(self._children[c]) for c in cold)
+        done = self._run(_alone, ((self._children[c],) for c in cold), cold)
         for c, alone in zip(cold, done, strict=True):
             self._children[c].warm_up(alone)
 
     def _choose(self, children: Iterable[int]) -> None:
         """Choose a parametrisation for each child, once and for all."""
         left = [c for c in children if c not in self._chosen_for]
-        kinds = self._pool(left)(delayed(_better)(self._held_out[c], *self._trial(c)) for c in left)
+        kinds = self._run(better_parametrisation, ((self._held_out[c], *self._trial(c)) for c in left), left)
         self._chosen_for.update(zip(left, kinds, strict=True))
 
     def _trial(self, child: int) -> tuple[Codes, list[int]]:
         """Parents by which to choose a parametrisation: the two that tell most of the child by themselves."""
         codes = self._children.codes
         others = [v for v in range(codes.shape[1]) if v != child]
-        others.sort(key=lambda v: -_information(codes[:, child], codes[:, v]))
+        others.sort(key=lambda v: -information(codes[:, child], codes[:, v]))
         return self._parents(others[:2])
 
-    def _pool(self, children: Iterable[int]) -> Parallel:
-        """Workers; compiled code runs in threads, all else holds Python's lock."""
-        rounds = (each for c in set(children) for each in self._children[c].rounds)
-        threads = all(each.prepared.is_compiled for each in rounds)
-        return Parallel(self.n_jobs, prefer="threads" if threads else "processes", return_as="generator")
-
-
-@contextmanager
-def _quietly_closing(values: Generator[Any, None, None]) -> Iterator[Generator[Any, None, None]]:
-    """Let joblib cancel what nobody waits for; its warning about that is of no use to anybody."""
-    try:
-        yield values
-    finally:
-        with catch_warnings():
-            simplefilter("ignore", UserWarning)
-            values.close()
+    def _run(
+        self, function: Callable[..., T], tasks: Iterable[tuple[Any, ...]], children: Iterable[int]
+    ) -> Iterator[T]:
+        """Yield the answers to tasks about some children; compiled code runs in threads."""
+        rounds = (each for c in children for each in self._children[c].rounds)
+        return run_in_turn(
+            function, tasks, self.n_jobs, threads=all(each.prepared.is_compiled for each in rounds)
+        )
 
 
 class _Whole(NamedTuple):
@@ -269,48 +260,6 @@ class _Whole(NamedTuple):
 
 def _alone(child: Child) -> Floats:
     return child.alone
-
-
-def _better(child: Child, parents: Codes, parent_cards: Sequence[int]) -> Parametrisation:
-    """Return the parametrisation with which rows that were held out have the higher likelihood.
-
-    Penalties cannot tell: (ln N)/2 for each configuration is too little for splitting, since each has all its
-    coefficients anew, and as much for each coefficient is too much, since they are shrunk. Splitting must
-    be better by ln N, for with few rows it would often win by luck.
-    """
-    if not len(parent_cards):
-        return "split"
-    goal = child.inputs(parents, parent_cards) + np.log(max(child.total, 1.0))
-    return "split" if child.split(parents, parent_cards, goal) > goal else "inputs"
-
-
-def _information(a: Codes, b: Codes) -> float:
-    """Mutual information of two variables, in the rows where both are known, less its expected excess."""
-    both = (a != UNKNOWN) & (b != UNKNOWN)
-    if not both.any():
-        return 0.0
-    excess = (len(np.unique(a[both])) - 1) * (len(np.unique(b[both])) - 1) / (2 * both.sum())
-    return float(mutual_info_score(a[both], b[both])) - float(excess)
-
-
-def _evaluate(
-    child: Child,
-    parents: Codes,
-    parent_cards: Sequence[int],
-    offers: Sequence[tuple[Parametrisation, float]],
-    floor: float,
-) -> tuple[float, Parametrisation]:
-    """Score of a family, and the parametrisation that has it; minus infinity if it is not above the floor."""
-    best, chosen = -np.inf, offers[0][0]
-    for kind, penalty in offers:
-        goal = max(best, floor)
-        if -penalty <= goal:  # no log-likelihood is positive
-            continue
-        ask = child.split if kind == "split" else child.inputs
-        value = ask(parents, parent_cards, goal + penalty) - penalty
-        if value > best:
-            best, chosen = value, kind
-    return best, chosen
 
 
 def _check(parametrisation: str, score: Any, strength: float) -> None:
