@@ -1,6 +1,7 @@
 """scikit-learn's own checks, whole, for every model."""
 
 import pytest
+from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tuplet.models import (
@@ -9,12 +10,16 @@ from tuplet.models import (
     DecisionClassifier,
     IndependentClassifier,
     InstanceLogisticClassifier,
+    MixtureClassifier,
     NeighborClassifier,
     OutputCodingClassifier,
     PowersetClassifier,
     PriorClassifier,
     RandomFieldClassifier,
     StackedFeaturesClassifier,
+    TreeClassifier,
+    TreeEnsembleClassifier,
+    TreeMixtureClassifier,
 )
 
 MODELS = [
@@ -34,6 +39,11 @@ MODELS = [
     RandomFieldClassifier(),
     RandomFieldClassifier("tree", pairwise="linear", likelihood="pseudo"),
     OutputCodingClassifier(),
+    TreeClassifier(),
+    TreeClassifier(LogisticRegression()),
+    TreeEnsembleClassifier(n_trees=3, random_state=0),
+    TreeMixtureClassifier(random_state=0),
+    MixtureClassifier(IndependentClassifier(), n_components=2, random_state=0),
     DecisionClassifier(IndependentClassifier()),
 ]
 

@@ -35,11 +35,15 @@ from tuplet.models import (
     IndependentClassifier,
     InstanceLogisticClassifier,
     JointClassifier,
+    MixtureClassifier,
     NeighborClassifier,
     PowersetClassifier,
     PriorClassifier,
     RandomFieldClassifier,
     StackedFeaturesClassifier,
+    TreeClassifier,
+    TreeEnsembleClassifier,
+    TreeMixtureClassifier,
 )
 from tuplet.models.unseen import collect, unseen_mass
 from tuplet.typing import UNKNOWN
@@ -58,6 +62,10 @@ ALL = [
     InstanceLogisticClassifier(),
     StackedFeaturesClassifier(),
     RandomFieldClassifier(),
+    TreeClassifier(),
+    TreeEnsembleClassifier(n_trees=3, random_state=0),
+    TreeMixtureClassifier(n_trees=2, random_state=0),
+    MixtureClassifier(n_components=2, random_state=0),
     DecisionClassifier(ChainClassifier(), "subset"),
 ]
 PROPER = [model for model in ALL if getattr(model, "inference", "exact") == "exact"]
@@ -71,6 +79,7 @@ WITH_ESTIMATOR = [
     ChainClassifier,
     BayesNetClassifier,
     StackedFeaturesClassifier,
+    TreeClassifier,
 ]
 
 

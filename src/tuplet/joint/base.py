@@ -334,7 +334,7 @@ def warn_unproven(query: str, proven: npt.NDArray[np.bool_]) -> None:
     if not proven.all():
         warnings.warn(
             f"{query}: a more probable combination may exist in {(~proven).sum()} of {len(proven)} rows,"
-            " where the search ended on its budget (max_nodes of tuplet.joint.Search).",
+            " where the search gave no proof; its budget is max_nodes of tuplet.joint.Search.",
             ApproximationWarning,
             stacklevel=4,
         )

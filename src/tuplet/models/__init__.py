@@ -1,6 +1,7 @@
 """Models: X in, a joint distribution of the class variables out.
 
-`JointClassifier` is the contract; each model is one file. `DecisionClassifier` ties a model to a loss.
+`JointClassifier` is the contract; each model is one file, or one folder with its relatives.
+`DecisionClassifier` ties a model to a loss.
 """
 
 from tuplet.models.base import JointClassifier
@@ -10,12 +11,14 @@ from tuplet.models.decision import DecisionClassifier
 from tuplet.models.explanation import LocalNetwork
 from tuplet.models.independent import IndependentClassifier
 from tuplet.models.instance_logistic import InstanceLogisticClassifier
+from tuplet.models.mixtures import MixtureClassifier
 from tuplet.models.neighbors import NeighborClassifier
 from tuplet.models.output_coding import OutputCodingClassifier
 from tuplet.models.powerset import PowersetClassifier
 from tuplet.models.prior import PriorClassifier
 from tuplet.models.random_field import RandomFieldClassifier
 from tuplet.models.stacked_features import StackedFeaturesClassifier
+from tuplet.models.trees import TreeClassifier, TreeEnsembleClassifier, TreeMixtureClassifier
 
 __all__ = [
     "BayesNetClassifier",
@@ -25,10 +28,14 @@ __all__ = [
     "InstanceLogisticClassifier",
     "JointClassifier",
     "LocalNetwork",
+    "MixtureClassifier",
     "NeighborClassifier",
     "OutputCodingClassifier",
     "PowersetClassifier",
     "PriorClassifier",
     "RandomFieldClassifier",
     "StackedFeaturesClassifier",
+    "TreeClassifier",
+    "TreeEnsembleClassifier",
+    "TreeMixtureClassifier",
 ]

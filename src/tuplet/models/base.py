@@ -107,24 +107,37 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
             raise InputError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         require_same_order("fit: X and y", row_index(X), row_index(y))
         require_same_order("fit: X and sample_weight", row_index(X), row_index(sample_weight))
-        estimators = self._estimators(open_table(y).names())
-        for estimator in estimators:
-            if estimator is not None:
-                require_probabilities(estimator)
-        X = self._validate(X, estimators, reset=True)
+        names = open_table(y).names()
+        X = self._validate(X, self._checked_estimators(names), reset=True)
         space = ClassSpace.from_labels(y)
         codes = space.encode(y)
         if n_rows(X) != len(codes):
             raise InputError(f"X has {n_rows(X)} rows, but y has {len(codes)}; they must be the same rows.")
-        weights = validate_weights(sample_weight, len(codes))
+        return self._fit_validated(X, space, codes, validate_weights(sample_weight, len(codes)))
+
+    def _checked_estimators(self, names: tuple[str, ...]) -> list[Any]:
+        estimators = self._estimators(names)
+        for estimator in estimators:
+            if estimator is not None:
+                require_probabilities(estimator)
+        return estimators
+
+    def _fit_validated(self, X: Features, space: ClassSpace, codes: Codes, weights: Floats | None) -> Self:
+        """Learn from features in the form that `_validate` returns."""
         if weights is not None and not weights.all():
             used = weights > 0
             X, codes, weights = take_rows(X, used), codes[used], weights[used]
-        self.encoder_ = self._learn_encoder(X, estimators)
+        self.encoder_ = self._learn_encoder(X, self._estimators(space.names))
         self.space_ = space
         self.classes_ = space.categories[0] if space.single else list(space.categories)
         self._fit(self._encode(X), codes, weights)
         return self
+
+    def _fit_codes(self, X: Any, space: ClassSpace, codes: Codes, weights: Floats) -> Self:
+        """Learn what `fit` learns, as a part of another model: from codes of labels that are known to it."""
+        return self._fit_validated(
+            self._validate(X, self._checked_estimators(space.names), reset=True), space, codes, weights
+        )
 
     def _validate(self, X: Any, estimators: list[Any], *, reset: bool = False) -> Features:
         """Return X in the form that these estimators take; its columns are learned (`reset`) or checked."""
@@ -156,10 +169,13 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
             With the columns of `fit`.
         """
         check_is_fitted(self)
+        return JointPrediction(self._joint_of(X), self.space_, row_index(X), self._note)
+
+    def _joint_of(self, X: Any) -> JointDistribution:
+        """Joint distribution of rows X as they come to `predict_joint`."""
         features = self._validate(X, self._estimators(self.space_.names))
         with one_blas_thread():
-            joint = self._predict_joint(self._encode(features))
-        return JointPrediction(joint, self.space_, row_index(X), self._note)
+            return self._predict_joint(self._encode(features))
 
     def predict(self, X: Any, *, loss: str | Loss = "hamming") -> Any:
         """Labels with the least expected loss, in the container and of the types of the training labels.

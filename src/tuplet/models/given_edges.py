@@ -1,0 +1,36 @@
+"""Edges that a user asks for or rules out, by names or positions of the class variables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+from tuplet.exceptions import InputError
+from tuplet.space import ClassSpace
+from tuplet.structure import Edge
+
+__all__ = ["Pairs", "edge_positions"]
+
+Pairs: TypeAlias = Sequence[tuple[int | str, int | str]]
+"""Edges (parent, child)."""
+
+
+def edge_positions(model: Any, which: str) -> list[Edge]:
+    """Return the edges that the parameter `which` of a model names, by positions."""
+    what, edges = f"{type(model).__name__}: {which}", []
+    for pair in getattr(model, which):
+        if isinstance(pair, str) or not hasattr(pair, "__len__") or len(pair) != 2:
+            raise InputError(f"{what} must hold pairs (parent, child), found {pair!r}.")
+        edges.append((_position(model.space_, pair[0], what), _position(model.space_, pair[1], what)))
+    return edges
+
+
+def _position(space: ClassSpace, variable: int | str, what: str) -> int:
+    if isinstance(variable, str):
+        return space.position(variable)
+    if not 0 <= variable < space.n_variables:
+        raise InputError(
+            f"{what} names the class variable {variable}, but they are numbered from 0 to"
+            f" {space.n_variables - 1}."
+        )
+    return int(variable)

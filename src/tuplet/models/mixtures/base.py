@@ -1,0 +1,125 @@
+"""What all learnt mixtures are: components that come one at a time, EM, and a stop by validation."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from tuplet.exceptions import InputError
+from tuplet.joint import JointDistribution, Mixture
+from tuplet.local.inputs import Features, n_rows
+from tuplet.local.parallel import one_blas_thread
+from tuplet.models.base import JointClassifier
+from tuplet.models.cross_fitting import fold_weights
+from tuplet.models.mixtures.annealing import Annealed
+from tuplet.models.mixtures.em import EMSettings, MixtureState
+from tuplet.models.mixtures.growth import Growth, grow, refit_all
+from tuplet.models.mixtures.sources import Source
+from tuplet.progress import Show
+from tuplet.typing import Codes, Floats, Seed
+
+__all__ = ["GrownMixture", "MakeSource", "MapInference", "mixture_of"]
+
+MakeSource = Callable[[Floats | None], Source]
+"""Shares (n,) of the rows to learn from, or None for all, -> where components come from."""
+
+MapInference = Literal["exact", "annealing"]
+
+
+class GrownMixture(JointClassifier):
+    """A mixture that grows; subclasses say where components come from, and how many are wanted.
+
+    Attributes, parameters and notes are those of `MixtureClassifier`.
+    """
+
+    validation: float
+    tol: float
+    max_iter: int
+    map_inference: MapInference
+    random_state: Seed
+    progress: Show
+
+    @property
+    @abstractmethod
+    def _sizes(self) -> tuple[str, int | Literal["auto"], int]:
+        """What components are called in parameters, their number, and the limit for "auto"."""
+
+    @abstractmethod
+    def _source(
+        self, X: Features, codes: Codes, sample_weight: Floats | None, rng: np.random.Generator
+    ) -> MakeSource:
+        """Return what makes sources of components for these rows."""
+
+    def _joints(self, X: Features) -> Sequence[JointDistribution]:
+        """Joint distributions of rows X under each component."""
+        return [component.joint(X) for component in self.components_]
+
+    # -- fitting ------------------------------------------------------------------------------------------
+
+    @one_blas_thread()
+    def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
+        _, wanted, limit = self._check()
+        rng = np.random.default_rng(self.random_state)
+        self._seed = int(rng.integers(2**31 - 1))
+        weight = np.ones(len(codes)) if sample_weight is None else sample_weight
+        source = self._source(X, codes, sample_weight, rng)
+        em = EMSettings(self.tol, self.max_iter)
+        if wanted != "auto":
+            growth = grow(source(None), weight, None, wanted, em, self.progress)
+            state, info = growth.state, growth.infos[-1]
+        else:
+            held = self._held_out(X, codes, sample_weight)
+            n, judge = (limit, held) if held.any() else (1, None)
+            growth = grow(source(1 - held / weight), weight - held, judge, n, em, self.progress)
+            state, info = refit_all(source(None), growth, weight, em)
+        self._keep(growth, state)
+        self.log_likelihood_path_, self.n_iter_, self.converged_ = info
+
+    def _check(self) -> tuple[str, int | Literal["auto"], int]:
+        of, name = type(self).__name__, self._sizes[0]
+        counts = {f"max_{name}": self._sizes[2], "max_iter": self.max_iter}
+        if self._sizes[1] != "auto":
+            counts[f"n_{name}"] = self._sizes[1]
+        for name, value in counts.items():
+            if not isinstance(value, (int, np.integer)) or value < 1:
+                also = " or 'auto'" if name.startswith("n_") else ""
+                raise InputError(f"{of}: {name} must be a positive integer{also}, found {value!r}.")
+        if not 0 < self.validation <= 0.5:
+            raise InputError(f"{of}: validation must be a share up to 0.5, found {self.validation!r}.")
+        if not self.tol >= 0:
+            raise InputError(f"{of}: tol must be a number >= 0, found {self.tol!r}.")
+        if self.map_inference not in ("exact", "annealing"):
+            raise InputError(
+                f"{of}: map_inference must be 'exact' or 'annealing', found {self.map_inference!r}."
+            )
+        return self._sizes
+
+    def _held_out(self, X: Features, codes: Codes, sample_weight: Floats | None) -> Floats:
+        """Weights (n,) of the rows that validate; all zero where there are too few rows for that."""
+        shares = fold_weights(X, codes, sample_weight, round(1 / self.validation))
+        return shares[:, 0] if shares[:, 1:].any() else np.zeros(len(codes))
+
+    def _keep(self, growth: Growth, state: MixtureState) -> None:
+        self.weights_ = np.exp(state.log_weights)
+        self.responsibilities_ = state.responsibilities()
+        self.components_: tuple[Any, ...] = tuple(each.without_rows() for each in state.components)
+        self.growth_paths_ = tuple(info.path for info in growth.infos)
+        self.validation_path_ = growth.validation
+
+    # -- prediction ---------------------------------------------------------------------------------------
+
+    def _predict_joint(self, X: Features) -> JointDistribution:
+        joint = mixture_of(self._joints(X), self.weights_, n_rows(X))
+        if isinstance(joint, Mixture) and self.map_inference == "annealing":
+            return Annealed(joint, seed=self._seed)
+        return joint
+
+
+def mixture_of(joints: Sequence[JointDistribution], weights: Floats, n: int) -> JointDistribution:
+    """Mix distributions of n rows with the same weights (K,) for all; a single one is itself."""
+    if len(joints) == 1:
+        return joints[0]
+    return Mixture(np.repeat(np.log(weights)[None], n, axis=0), tuple(joints))

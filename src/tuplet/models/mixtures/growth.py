@@ -1,0 +1,136 @@
+"""Growing a mixture: one component at a time, on the rows that the mixture so far explains badly."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from tuplet.exceptions import TupletWarning
+from tuplet.models.mixtures.em import EMInfo, EMSettings, MixtureState, Refit, run_em
+from tuplet.models.mixtures.sources import Source
+from tuplet.progress import Progress, Show
+from tuplet.typing import Floats
+
+__all__ = ["Growth", "grow", "refit_all"]
+
+PATIENCE = 2
+"""Components that may come in vain, one after the other, before a mixture counts as grown: rows held out are
+few, and what the paper takes for the end after one of them is often chance."""
+
+
+@final
+@dataclass(frozen=True)
+class Growth:
+    """A mixture and how it grew.
+
+    Parameters
+    ----------
+    state : MixtureState
+        The one that explains rows held out best; the last one if none were.
+    infos : tuple of EMInfo
+        The run after each component that was tried.
+    validation : tuple of float
+        Mean log-likelihood of the rows held out after each component that was tried; empty if none were.
+    """
+
+    state: MixtureState
+    infos: tuple[EMInfo, ...]
+    validation: tuple[float, ...]
+
+
+def grow(
+    source: Source,
+    weight: Floats,
+    held: Floats | None,
+    n_components: int,
+    settings: EMSettings,
+    progress: Show = False,
+) -> Growth:
+    """Grow a mixture up to some number of components, or until rows held out are explained no better.
+
+    Parameters
+    ----------
+    source : Source
+    weight : array, shape (n,)
+        Weights of the rows to learn from.
+    held : array, shape (n,), or None
+        Weights of the rows to validate with; None to go on to the end.
+    n_components : int
+    settings : EMSettings
+    progress : bool or "auto"
+
+    Notes
+    -----
+    An interrupt (Ctrl-C) ends the growth with a warning, once there is one component.
+    """
+    tried: list[MixtureState] = []
+    infos: list[EMInfo] = []
+    validation: list[float] = []
+    with Progress("Growing a mixture", n_components, show=progress) as line:
+        try:
+            while len(tried) < n_components and not _is_settled(validation):
+                last = tried[-1] if tried else None
+                omega = weight if last is None else _badly_explained(last, weight)
+                structure = source.propose(omega, [] if last is None else last.structures)
+                if structure is None:
+                    break
+                start = _extended(last, source.fit(structure, omega))
+                state, info = run_em(start, _refit(source), weight, settings)
+                if held is not None:
+                    validation.append(float(held @ state.log_likelihood() / held.sum()))
+                tried.append(state)
+                infos.append(info)
+                line.advance(f"{len(tried)} in the mixture")
+        except KeyboardInterrupt:
+            if not tried:
+                raise
+            warnings.warn(
+                f"fit: interrupted; the mixture has {len(tried)} components.", TupletWarning, stacklevel=2
+            )
+    best = int(np.argmax(validation)) if validation else len(tried) - 1
+    return Growth(tried[best], tuple(infos), tuple(validation))
+
+
+def _is_settled(validation: list[float]) -> bool:
+    """Return whether the last components that were added brought nothing for rows held out."""
+    return len(validation) > PATIENCE and max(validation[-PATIENCE:]) <= max(validation[:-PATIENCE])
+
+
+def refit_all(
+    source: Source, growth: Growth, weight: Floats, settings: EMSettings
+) -> tuple[MixtureState, EMInfo]:
+    """Fit the parameters of a grown mixture to other weights of the rows, the structures fixed.
+
+    EM starts from the responsibilities of the mixture that was grown.
+    """
+    shares = weight[:, None] * growth.state.responsibilities()
+    components = [source.fit(structure, shares[:, k]) for k, structure in enumerate(growth.state.structures)]
+    start = MixtureState.of(components, shares.sum(axis=0))
+    return run_em(start, _refit(source), weight, settings)
+
+
+def _refit(source: Source) -> Refit:
+    """Return the M step of one component; see `Refit`."""
+
+    def refit(component: Any, weight: Floats) -> Any:
+        return source.fit(component.structure, weight, component)
+
+    return refit
+
+
+def _badly_explained(state: MixtureState, weight: Floats) -> Floats:
+    """Weights (n,) proportional to w_n (1 - P(y_n | x_n)), with the same sum."""
+    omega = weight * -np.expm1(np.minimum(state.log_likelihood(), 0.0))
+    total = omega.sum()
+    return omega * (weight.sum() / total) if total > 0 else weight
+
+
+def _extended(state: MixtureState | None, component: Any) -> MixtureState:
+    """Add a component whose weight is the mean of all."""
+    if state is None:
+        return MixtureState.of([component], np.ones(1))
+    weights = np.append(np.exp(state.log_weights), 1 / len(state.components))
+    return MixtureState.of([*state.components, component], weights)

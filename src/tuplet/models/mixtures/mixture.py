@@ -1,0 +1,139 @@
+"""Mixtures of any models."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, final
+
+import numpy as np
+
+from tuplet.exceptions import InputError
+from tuplet.local.inputs import Features
+from tuplet.models.base import JointClassifier
+from tuplet.models.chain import ChainClassifier
+from tuplet.models.mixtures.base import GrownMixture, MakeSource, MapInference
+from tuplet.models.mixtures.sources import ModelSource
+from tuplet.progress import Show
+from tuplet.typing import Codes, Floats, Seed
+
+__all__ = ["MixtureClassifier"]
+
+
+@final
+class MixtureClassifier(GrownMixture):
+    """A mixture of any models: p(y | x) = sum_k lambda_k p_k(y | x).
+
+    Components come one at a time, each learnt from the rows that the mixture so far explains badly: row n
+    weighs 1 - p(y_n | x_n). After each, EM fits all parameters. The mixture stops growing when two more
+    components did not help to explain rows held out; then the parameters of the best one are fitted to all
+    rows. With chains it is what the paper on trees proposes as MCC, with Bayesian networks a mixture of
+    networks; `TreeMixtureClassifier` is the one for trees.
+
+    Parameters
+    ----------
+    component : JointClassifier, optional
+        What to mix: any model whose fit takes weights, by default `ChainClassifier(order="random")`. Each
+        component gets a seed of its own.
+    n_components : int or "auto"
+        Number of components; "auto" stops by validation.
+    max_components : int
+        Limit for "auto".
+    validation : float
+        Share of the rows that "auto" holds out.
+    tol : float
+        Relative change of the penalised log-likelihood at which EM ends.
+    max_iter : int
+        Limit of iterations of EM.
+    map_inference : {"exact", "annealing"}
+        How the most probable combination is found: by branch and bound, with a proof or the statement that
+        there is none, or by 150 random flips as in the paper, without one.
+    random_state : int, Generator or None
+        For the seeds of components, and annealing.
+    progress : bool or "auto"
+        A line on standard error; "auto" shows it in terminals.
+
+    Attributes
+    ----------
+    components_ : tuple of ModelComponent
+        Their attribute `model` is the fitted model.
+    weights_ : array, shape (K,)
+        Weights lambda_k of the components.
+    responsibilities_ : array, shape (n, K)
+        Probability of each component given x and y of the training rows.
+    log_likelihood_path_ : tuple of float
+        Penalised log-likelihood at the start of the last EM and after each of its iterations; never falls.
+    growth_paths_ : tuple of tuples of float
+        The same for every size that was tried on the way.
+    validation_path_ : tuple of float
+        Mean log-likelihood of the rows held out for every size that was tried; empty if the number is given.
+    n_iter_ : int
+        Iterations of the last EM.
+    converged_ : bool
+        Whether the last EM ended by its tolerance.
+
+    Notes
+    -----
+    EM weighs the rows by the responsibilities as they are. A component whose new fit explains its rows worse
+    keeps the old one; so the log-likelihood never falls, whatever the components.
+
+    An interrupt (Ctrl-C) ends the growth with a warning; the components so far are kept.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tuplet import ChainClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(100, 2))
+    >>> rain = X[:, 0] + rng.normal(size=100) > 0
+    >>> y = np.column_stack([rain, rain ^ (rng.random(100) < 0.1)])
+    >>> model = MixtureClassifier(ChainClassifier(order="random"), n_components=2, random_state=0).fit(X, y)
+    >>> model.weights_.shape, model.responsibilities_.shape
+    ((2,), (100, 2))
+    """
+
+    _encodes_features = False  # components do, each in its own way
+
+    def __init__(
+        self,
+        component: Any = None,
+        *,
+        n_components: int | Literal["auto"] = "auto",
+        max_components: int = 20,
+        validation: float = 0.25,
+        tol: float = 1e-4,
+        max_iter: int = 50,
+        map_inference: MapInference = "exact",
+        random_state: Seed = None,
+        progress: Show = "auto",
+    ) -> None:
+        self.component = component
+        self.n_components = n_components
+        self.max_components = max_components
+        self.validation = validation
+        self.tol = tol
+        self.max_iter = max_iter
+        self.map_inference = map_inference
+        self.random_state = random_state
+        self.progress = progress
+
+    @property
+    def _sizes(self) -> tuple[str, int | Literal["auto"], int]:
+        return "components", self.n_components, self.max_components
+
+    def _model(self) -> Any:
+        if self.component is None:
+            return ChainClassifier(order="random")
+        if not isinstance(self.component, JointClassifier):
+            raise InputError(
+                f"MixtureClassifier: component must be a model of Tuplet, found {self.component!r}; wrap a"
+                " scikit-learn classifier in one, such as ChainClassifier."
+            )
+        return self.component
+
+    def _estimators(self, names: tuple[str, ...] | None = None) -> list[Any]:
+        return list(self._model()._estimators(names))
+
+    def _source(
+        self, X: Features, codes: Codes, sample_weight: Floats | None, rng: np.random.Generator
+    ) -> MakeSource:
+        models = ModelSource(self._model(), X, codes, self.space_, rng)
+        return lambda learnt: models

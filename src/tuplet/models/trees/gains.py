@@ -1,0 +1,213 @@
+"""What every edge of a tree is worth: held-out log-likelihoods of a class variable with and without it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils.parallel import Parallel, delayed
+
+from tuplet.local.shifts import Shared, Shifts, log_proba, own_log_proba
+from tuplet.typing import UNKNOWN, Codes, Floats
+
+__all__ = [
+    "EdgeScores",
+    "Fold",
+    "Mask",
+    "best_of",
+    "blocks_of",
+    "columns_of",
+    "residual_scores",
+    "score_edges",
+]
+
+Mask: TypeAlias = npt.NDArray[np.bool_]
+
+ROUGHLY = 1e-3
+"""Tolerance of fits that are only compared: it changes held-out likelihoods by about 1e-4 for a row."""
+
+
+@dataclass(frozen=True)
+class EdgeScores:
+    """Held-out log-likelihoods of m class variables, summed over all rows.
+
+    Parameters
+    ----------
+    alone : array, shape (m,)
+        Without a parent.
+    given : array, shape (m, m)
+        `given[j, i]` is that of variable i with parent j; minus infinity where that was not fitted.
+    """
+
+    alone: Floats
+    given: Floats
+
+    @property
+    def gains(self) -> Floats:
+        """What child i gains from parent j, (m, m); minus infinity where that was not fitted."""
+        return self.given - self.alone
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Rows to learn from, rows to be judged by, and models without parents that were learnt from the first.
+
+    Parameters
+    ----------
+    kept, held : array, shape (n,)
+        Shares of every row that are learnt from and held out; they sum to 1.
+    logits : list of arrays (c_i, n + 1)
+        Of the models without parents.
+    """
+
+    kept: Floats
+    held: Floats
+    logits: list[Floats]
+
+    @classmethod
+    def make(
+        cls, Z: Floats, codes: Codes, cards: Sequence[int], weight: Floats, held: Floats, C: float
+    ) -> Fold:
+        """Fit the models without parents to the rows (n + 1, r) that are not held out."""
+        shared = Shared.fit(Z, codes, cards, weight * (1 - held), C=C)
+        return cls(1 - held, held, shared.logits(Z))
+
+
+def blocks_of(codes: Codes, cards: Sequence[int], parent: int | None) -> tuple[Codes, int]:
+    """Value (n,) of a parent and number of its values; one block of all rows if there is none."""
+    if parent is None:
+        return np.zeros(len(codes), dtype=np.intp), 1
+    return np.ascontiguousarray(codes[:, parent]), cards[parent]
+
+
+def columns_of(Z: Floats, parent: int | None) -> Floats:
+    """Columns whose coefficients a parent shifts; without a parent none.
+
+    The model without parents was fitted to these very columns: fitting them once more would undo a part of
+    its penalty. The intercept is free, for rows that are weighted differently.
+    """
+    return np.zeros((len(Z), 0)) if parent is None else Z
+
+
+@dataclass(frozen=True)
+class Edges:
+    """The data of a child's edges in one fold; what `score_edges` hands to its threads."""
+
+    Z: Floats
+    codes: Codes
+    cards: tuple[int, ...]
+    weight: Floats
+    fold: Fold
+    C: float
+
+    def score(self, child: int, parents: Sequence[int]) -> tuple[float, list[float]]:
+        """Held-out log-likelihoods of the child without a parent and with each of some parents.
+
+        A row whose parent is unknown is judged without it, so it speaks neither for nor against the parent.
+        """
+        card, fold = self.cards[child], self.fold
+        y = np.ascontiguousarray(self.codes[:, child])
+        judged = np.flatnonzero((y != UNKNOWN) & (self.weight * fold.held > 0))
+        Z, offset = self.Z[judged], np.ascontiguousarray(fold.logits[child][:, judged])
+        masses, learnt = (self.weight * fold.held)[judged], self.weight * fold.kept
+
+        def shifted(parent: int | None, unknown: Floats) -> Floats:
+            blocks, q = blocks_of(self.codes, self.cards, parent)
+            columns, given = columns_of(self.Z, parent), fold.logits[child]
+            shifts = Shifts.fit(columns, given, y, blocks, q, card, learnt, C=self.C, tol=ROUGHLY)
+            logits = shifts.own_logits(Z, offset, blocks[judged])
+            return np.where(blocks[judged] == UNKNOWN, unknown, logits)
+
+        def total(logits: Floats) -> float:
+            return float(masses @ own_log_proba(logits, y[judged], card))
+
+        alone = shifted(None, offset)
+        return total(alone), [total(shifted(j, alone)) for j in parents]
+
+
+def score_edges(
+    Z: Floats,
+    codes: Codes,
+    cards: Sequence[int],
+    weight: Floats,
+    folds: Sequence[Fold],
+    candidates: Mask,
+    *,
+    C: float,
+    n_jobs: int | None = None,
+) -> EdgeScores:
+    """Score all edges j -> i with `candidates[j, i]`, and all variables without parents.
+
+    Parameters
+    ----------
+    Z : array, shape (n + 1, r)
+        Columns whose coefficients parents shift; the mean last.
+    codes : int array, shape (n, m)
+    cards : sequence of int
+    weight : array, shape (n,)
+        Of rows in training and in scoring.
+    folds : sequence of Fold
+    candidates : bool array, shape (m, m)
+    C : float
+        Inverse strength of the penalty on shifts.
+    n_jobs : int, optional
+        Threads.
+    """
+    m = len(cards)
+    alone, given = np.zeros(m), np.where(candidates, 0.0, -np.inf)
+    parents = [np.flatnonzero(candidates[:, i]).tolist() for i in range(m)]
+    tasks = [
+        (Edges(Z, codes, tuple(cards), weight, fold, C), i, parents[i]) for fold in folds for i in range(m)
+    ]
+    pool = Parallel(n_jobs, prefer="threads")
+    for (_, i, members), (without, each) in zip(tasks, pool(delayed(_score)(*t) for t in tasks), strict=True):
+        alone[i] += without
+        given[members, i] += each
+    return EdgeScores(alone, given)
+
+
+def _score(edges: Edges, child: int, parents: Sequence[int]) -> tuple[float, list[float]]:
+    return edges.score(child, parents)
+
+
+def residual_scores(codes: Codes, cards: Sequence[int], weight: Floats, folds: Sequence[Fold]) -> Floats:
+    """How far two variables are from independence given x, in standard errors, (m, m).
+
+    The residuals of the models without parents, [y_i = a] - p_0(a | x) of held-out rows, are uncorrelated
+    if y_i and y_j are independent given x; the largest |z| over all pairs of values is returned.
+    """
+    blocks = [_residuals(codes, cards, folds, i) for i in range(len(cards))]
+    starts = np.cumsum([0, *[len(block) for block in blocks[:-1]]])
+    rows = np.concatenate(blocks)  # (sum of columns, n)
+    products = (rows * weight) @ rows.T
+    spread = (rows**2 * weight**2) @ (rows**2).T
+    z = np.abs(products) / np.sqrt(np.maximum(spread, np.finfo(float).tiny))
+    answer = np.maximum.reduceat(np.maximum.reduceat(z, starts, axis=0), starts, axis=1)
+    np.fill_diagonal(answer, 0.0)
+    return answer
+
+
+def _residuals(codes: Codes, cards: Sequence[int], folds: Sequence[Fold], i: int) -> Floats:
+    """Held-out residuals of one variable, (1, n) if it is binary, otherwise (k, n); 0 where it is unknown."""
+    proba = sum(fold.held * np.exp(log_proba(fold.logits[i][:, :-1], cards[i])) for fold in folds)
+    truth = codes[:, i] == np.arange(cards[i])[:, None]
+    residuals = np.where(codes[:, i] != UNKNOWN, truth - np.asarray(proba), 0.0)
+    return residuals[1:] if cards[i] == 2 else residuals
+
+
+def best_of(score: Callable[[float], float], grid: Sequence[float], start: int) -> float:
+    """Climb along a grid from one of its positions while the score rises; return where it is highest."""
+    values = {start: score(grid[start])}
+    for step in (1, -1):
+        at = start
+        while 0 <= at + step < len(grid):
+            values[at + step] = score(grid[at + step])
+            if values[at + step] <= values[at]:
+                break
+            at += step
+        if at != start:
+            break
+    return grid[max(values, key=lambda at: values[at])]

@@ -1,0 +1,176 @@
+"""Mixtures of conditional trees."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, final
+
+import numpy as np
+
+from tuplet.joint import JointDistribution
+from tuplet.local.inputs import Features
+from tuplet.local.penalties import Parametrisation
+from tuplet.models.given_edges import Pairs, edge_positions
+from tuplet.models.links import estimators_by_variable
+from tuplet.models.mixtures.base import GrownMixture, MakeSource, MapInference
+from tuplet.models.mixtures.sources import Source
+from tuplet.models.trees.anything import Trees
+from tuplet.models.trees.learners import make_trees
+from tuplet.models.trees.logistic import joints_of
+from tuplet.models.trees.source import TreeSource
+from tuplet.progress import Show
+from tuplet.structure import ParentSets
+from tuplet.typing import Codes, Floats, Seed
+
+__all__ = ["TreeMixtureClassifier"]
+
+
+@final
+class TreeMixtureClassifier(GrownMixture):
+    """A mixture of conditional trees: p(y | x) = sum_k lambda_k p(y | x, tree k).
+
+    Trees come one at a time, each learnt from the rows that the mixture so far explains badly: row n weighs
+    1 - p(y_n | x_n). After each, EM fits all parameters. The mixture stops growing when two more trees did
+    not help to explain rows held out; then the parameters of the best one are fitted to all rows, the
+    structures fixed (paper term: MC).
+
+    Parameters
+    ----------
+    estimator : classifier, or mapping of names to classifiers, optional
+        For the trees; see `TreeClassifier`.
+    n_trees : int or "auto"
+        Number of trees; "auto" stops by validation.
+    max_trees : int
+        Limit for "auto".
+    validation : float
+        Share of the rows that "auto" holds out.
+    parametrisation, C, C_shift, n_folds, screening, required, forbidden
+        See `TreeClassifier`. C and C_shift are chosen once.
+    tol : float
+        Relative change of the penalised log-likelihood at which EM ends.
+    max_iter : int
+        Limit of iterations of EM.
+    map_inference : {"exact", "annealing"}
+        How the most probable combination is found: by branch and bound, with a proof or the statement that
+        there is none, or by 150 random flips as in the paper, without one.
+    random_state : int, Generator or None
+        For annealing, and with an `estimator` for folds and for what it left open.
+    n_jobs : int, optional
+        Fits that run side by side.
+    progress : bool or "auto"
+        A line on standard error; "auto" shows it in terminals.
+
+    Attributes
+    ----------
+    components_ : tuple
+        The fitted trees.
+    parents_ : tuple of ParentSets
+        The parents of each class variable in each tree.
+    C_, C_shift_ : float or None
+        See `TreeClassifier`.
+    weights_ : array, shape (K,)
+        Weights lambda_k of the trees.
+    responsibilities_ : array, shape (n, K)
+        Probability of each tree given x and y of the training rows.
+    log_likelihood_path_ : tuple of float
+        Penalised log-likelihood at the start of the last EM and after each of its iterations; never falls.
+    growth_paths_ : tuple of tuples of float
+        The same for every size that was tried on the way.
+    validation_path_ : tuple of float
+        Mean log-likelihood of the rows held out for every size that was tried; empty if `n_trees` is given.
+    n_iter_ : int
+        Iterations of the last EM.
+    converged_ : bool
+        Whether the last EM ended by its tolerance.
+
+    Notes
+    -----
+    EM weighs the rows by the responsibilities as they are; with penalties fixed, the penalised
+    log-likelihood never falls: a variable whose new model is worse keeps the old one.
+
+    An interrupt (Ctrl-C) ends the growth with a warning; the trees so far are kept.
+
+    References
+    ----------
+    C. Hong, I. Batal, M. Hauskrecht, A mixtures-of-trees framework for multi-label classification, CIKM 2014.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 2))
+    >>> rain = X[:, 0] + rng.normal(size=200) > 0
+    >>> y = np.column_stack([rain, rain ^ (rng.random(200) < 0.1), rng.random(200) < 0.5])
+    >>> model = TreeMixtureClassifier(n_trees=2).fit(X, y)
+    >>> len(model.parents_), model.weights_.shape
+    (2, (2,))
+    >>> model.predict([[2.0, 0.0]], loss="subset")[0, :2]
+    array([ True,  True])
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        n_trees: int | Literal["auto"] = "auto",
+        max_trees: int = 20,
+        validation: float = 0.25,
+        parametrisation: Parametrisation = "split",
+        C: float | Literal["auto"] = "auto",
+        C_shift: float | Literal["auto"] = "auto",
+        n_folds: int = 3,
+        screening: float | Literal["auto"] | None = "auto",
+        required: Pairs = (),
+        forbidden: Pairs = (),
+        tol: float = 1e-4,
+        max_iter: int = 50,
+        map_inference: MapInference = "exact",
+        random_state: Seed = None,
+        n_jobs: int | None = None,
+        progress: Show = "auto",
+    ) -> None:
+        self.estimator = estimator
+        self.n_trees = n_trees
+        self.max_trees = max_trees
+        self.validation = validation
+        self.parametrisation = parametrisation
+        self.C = C
+        self.C_shift = C_shift
+        self.n_folds = n_folds
+        self.screening = screening
+        self.required = required
+        self.forbidden = forbidden
+        self.tol = tol
+        self.max_iter = max_iter
+        self.map_inference = map_inference
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.progress = progress
+
+    def _estimators(self, names: tuple[str, ...] | None = None) -> list[Any]:
+        return estimators_by_variable(self.estimator, names)
+
+    @property
+    def _sizes(self) -> tuple[str, int | Literal["auto"], int]:
+        return "trees", self.n_trees, self.max_trees
+
+    @property
+    def parents_(self) -> tuple[ParentSets, ...]:
+        """Parents of each class variable in each tree."""
+        return tuple(tree.parents for tree in self.components_)
+
+    def _source(
+        self, X: Features, codes: Codes, sample_weight: Floats | None, rng: np.random.Generator
+    ) -> MakeSource:
+        rules = [edge_positions(self, which) for which in ("required", "forbidden")]
+        made: list[Trees] = []
+
+        def make(learnt: Floats | None) -> Source:
+            made.append(make_trees(self, X, codes, sample_weight, rng, learnt, made[-1] if made else None))
+            self.C_, self.C_shift_ = made[-1].strengths
+            return TreeSource(made[-1], *rules)
+
+        return make
+
+    def _joints(self, X: Features) -> Sequence[JointDistribution]:
+        return joints_of(self.components_, X)

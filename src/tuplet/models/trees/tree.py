@@ -1,0 +1,215 @@
+"""Conditional trees: every class variable given x and at most one other class variable."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, cast, final
+
+import numpy as np
+import pandas as pd
+
+from tuplet.exceptions import InputError
+from tuplet.joint import FactorGraph, JointDistribution
+from tuplet.local.inputs import Features
+from tuplet.local.parallel import one_blas_thread
+from tuplet.local.penalties import Parametrisation
+from tuplet.models.base import JointClassifier
+from tuplet.models.explanation import LocalNetwork
+from tuplet.models.given_edges import Pairs, edge_positions
+from tuplet.models.links import estimators_by_variable
+from tuplet.models.trees.learners import make_trees, random_tree
+from tuplet.plots import plot_graph
+from tuplet.structure import EdgeRules, ParentSets, best_forest
+from tuplet.typing import Codes, Floats, Seed
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["TreeClassifier"]
+
+
+@final
+class TreeClassifier(JointClassifier):
+    """A tree or forest over the class variables given x: p(y | x) = prod_i p(y_i | x, y_parent(i)).
+
+    Each class variable has at most one parent. An edge is worth the held-out log-likelihood that the child
+    gains from the parent; the forest with the largest sum of gains is found exactly (paper term:
+    conditional tree-structured Bayesian network, CTBN).
+
+    Parameters
+    ----------
+    estimator : classifier, or mapping of names to classifiers, optional
+        Any scikit-learn classifier with `predict_proba`. None stands for logistic regression on imputed and
+        standardised features, with `C` and `C_shift`: the fits of all edges run compiled, and are by far the
+        fastest.
+    parametrisation : {"split", "inputs"}
+        How a parent enters. "split" has a model for each of its values: with logistic regression the model
+        without parents plus penalised shifts of its coefficients, otherwise one classifier for each value
+        that backs off to the one without parents (`SplitModel`). "inputs" has one slope for all values: with
+        logistic regression the parent shifts the intercepts, otherwise it enters as one-hot columns.
+    C : float or "auto"
+        Inverse strength of the penalty of the models without parents. "auto" takes what predicts held-out
+        rows best, of 0.001, 0.003, 0.01, ..., 100. Only without `estimator`.
+    C_shift : float or "auto"
+        The same for the shifts; "auto" chooses among 0.03 to 3 times C by the edges that matter most.
+    n_folds : int
+        Folds for held-out likelihoods. Without `estimator` they follow from the rows alone: neither their
+        order nor chance matter, and weights count as repeated rows do.
+    screening : float, "auto" or None
+        Edges are fitted only between variables whose residuals, those of the models without parents, are
+        correlated by more than so many standard errors. "auto" fits all edges up to 25 class variables;
+        beyond that, to each child its 8 strongest parents above two standard errors. None always fits all.
+        Only without `estimator`.
+    structure : "learn", "random" or sequence of (parent, child)
+        "random" draws a tree; given edges are taken as they are. Nothing is scored then.
+    required, forbidden : sequence of (parent, child)
+        Edges that must or must not be there, by names or positions of the class variables.
+    random_state : int, Generator or None
+        For a random tree, and with an `estimator` for folds and for what it left open.
+    n_jobs : int, optional
+        Fits that run side by side.
+
+    Attributes
+    ----------
+    parents_ : tuple of tuples of int
+        The parent of each class variable, if it has one.
+    gains_ : array, shape (m, m)
+        `gains_[j, i]`: held-out log-likelihood that variable i gains from parent j, summed over the rows;
+        minus infinity where that was not fitted. None if the structure was not learnt.
+    scores_ : array, shape (m,)
+        Held-out log-likelihoods without parents. None if the structure was not learnt.
+    C_, C_shift_ : float or None
+        The inverse strengths of the penalties that were used; None with an `estimator`.
+    tree_ : LogisticTree or AnyTree
+        The fitted local models.
+
+    References
+    ----------
+    I. Batal, C. Hong, M. Hauskrecht, An efficient probabilistic framework for multi-dimensional
+    classification, CIKM 2013.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 2))
+    >>> rain = X[:, 0] + rng.normal(size=200) > 0
+    >>> y = np.column_stack([rain, rain ^ (rng.random(200) < 0.1), rng.random(200) < 0.5])
+    >>> model = TreeClassifier().fit(X, y)
+    >>> model.parents_
+    ((1,), (), ())
+    >>> model.predict([[2.0, 0.0]], loss="subset")[0, :2]
+    array([ True,  True])
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        parametrisation: Parametrisation = "split",
+        C: float | Literal["auto"] = "auto",
+        C_shift: float | Literal["auto"] = "auto",
+        n_folds: int = 3,
+        screening: float | Literal["auto"] | None = "auto",
+        structure: Literal["learn", "random"] | Pairs = "learn",
+        required: Pairs = (),
+        forbidden: Pairs = (),
+        random_state: Seed = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.parametrisation = parametrisation
+        self.C = C
+        self.C_shift = C_shift
+        self.n_folds = n_folds
+        self.screening = screening
+        self.structure = structure
+        self.required = required
+        self.forbidden = forbidden
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def _estimators(self, names: tuple[str, ...] | None = None) -> list[Any]:
+        return estimators_by_variable(self.estimator, names)
+
+    @one_blas_thread()
+    def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
+        rng = np.random.default_rng(self.random_state)
+        trees = make_trees(self, X, codes, sample_weight, rng)
+        self.C_, self.C_shift_ = trees.strengths
+        self.gains_, self.scores_ = None, None
+        if isinstance(self.structure, str) and self.structure == "learn":
+            edges = trees.edges(sample_weight)
+            self.gains_, self.scores_ = edges.gains, edges.alone
+            self.parents_ = self._best_forest(edges.gains)
+        else:
+            self.parents_ = self._given(rng)
+        self.tree_ = trees.fit(self.parents_, sample_weight).without_rows()
+
+    def _best_forest(self, gains: Floats) -> ParentSets:
+        required, forbidden = (edge_positions(self, which) for which in ("required", "forbidden"))
+        return best_forest(gains, required=required, forbidden=forbidden)
+
+    def _given(self, rng: np.random.Generator) -> ParentSets:
+        m = self.space_.n_variables
+        if not isinstance(self.structure, str):
+            rules = EdgeRules.of(m, edge_positions(self, "structure"))
+            crowded = next((i for i, members in enumerate(rules.required) if len(members) > 1), None)
+            if crowded is not None:
+                raise InputError(
+                    f"TreeClassifier: {self.space_.names[crowded]!r} has several parents in `structure`; in a"
+                    " tree it has one at most."
+                )
+            return rules.required
+        if self.structure != "random":
+            raise InputError(
+                "TreeClassifier: structure must be 'learn', 'random' or a sequence of (parent, child), found"
+                f" {self.structure!r}."
+            )
+        return random_tree(m, rng)
+
+    def _predict_joint(self, X: Features) -> JointDistribution:
+        return self.tree_.joint(X)
+
+    # -- reading the model --------------------------------------------------------------------------------
+
+    def edges(self) -> pd.DataFrame:
+        """Edges of the forest: `parent`, `child` and `strength`, the strongest first.
+
+        The strength is the gain in held-out log-likelihood, in nats over all training rows; NaN where the
+        structure was given.
+        """
+        names = self.space_.names
+        lines = [
+            (names[parent], names[child], np.nan if self.gains_ is None else self.gains_[parent, child])
+            for child, parents in enumerate(self.parents_)
+            for parent in parents
+        ]
+        frame = pd.DataFrame(lines, columns=["parent", "child", "strength"])
+        return frame.sort_values("strength", ascending=False, ignore_index=True)
+
+    def plot(self, *, title: str = "", ax: Axes | None = None) -> Axes:
+        """Draw the forest; edges are as strong as `edges` says.
+
+        Parameters
+        ----------
+        title : str
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure.
+        """
+        strengths = None
+        if self.gains_ is not None:
+            strengths = {(p[0], i): float(self.gains_[p[0], i]) for i, p in enumerate(self.parents_) if p}
+        return plot_graph(self.parents_, self.space_.names, strengths=strengths, title=title, ax=ax)
+
+    def explain(self, X: Any, row: int = 0) -> LocalNetwork:
+        """Tree p(y | x) of one row of X: its tables, and how strong each edge is for this row.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame
+            With the columns of `fit`.
+        row : int
+            Position of the row in X.
+        """
+        joint = self.predict_joint(X)
+        return LocalNetwork(cast(FactorGraph, joint.distribution), self.parents_, joint.space, row)

@@ -1,0 +1,118 @@
+"""Shifted logistic regressions: optima by scipy and scikit-learn, and the columns they are fitted to."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+from scipy.special import log_softmax
+from sklearn.linear_model import LogisticRegression
+
+from tuplet.exceptions import ConvergenceWarning
+from tuplet.local import shifts
+from tuplet.local.shifts import STRENGTH, Columns, Shared, Shifts, log_proba, own_log_proba
+from tuplet.typing import UNKNOWN
+
+
+def problem(seed, card, q, n=40, r=3):
+    """Columns with their mean, given logits, classes and blocks with gaps, weights."""
+    rng = np.random.default_rng(seed)
+    Z = rng.normal(size=(n, r))
+    Z = np.concatenate([Z, Z.mean(axis=0, keepdims=True)])
+    offset = rng.normal(size=(1 if card == 2 else card, n + 1))
+    y, blocks = rng.integers(card, size=n), rng.integers(q, size=n)
+    y[rng.random(n) < 0.1], blocks[rng.random(n) < 0.1] = UNKNOWN, UNKNOWN
+    return Z, offset, y, blocks, rng.uniform(0.1, 2, n)
+
+
+def slow_objective(theta, Z, offset, y, blocks, weight, C, card):
+    """The formula of the module, row by row."""
+
+    def log_p(row, block):
+        logits = offset[:, row] + theta[block, :, :-1] @ Z[row] + theta[block, :, -1]
+        return log_softmax(np.concatenate([[0.0], logits]) if card == 2 else logits)
+
+    middle = offset[:, -1]
+    prior = np.exp(log_softmax(np.concatenate([[0.0], middle]) if card == 2 else middle))
+    value = -(theta[:, :, :-1] ** 2).sum() / (2 * C)
+    for i in range(len(y)):
+        if y[i] != UNKNOWN and blocks[i] != UNKNOWN:
+            value += weight[i] * log_p(i, blocks[i])[y[i]]
+    for block in range(len(theta)):
+        moved = theta[block, :, -1] + theta[block, :, :-1] @ Z[-1]
+        shifted = log_softmax(np.concatenate([[0.0], middle + moved]) if card == 2 else middle + moved)
+        value -= STRENGTH * prior @ (np.log(prior) - shifted)
+    return value
+
+
+@settings(deadline=None, max_examples=15)
+@given(st.integers(0, 1000), st.integers(2, 4), st.integers(1, 3), st.sampled_from([0.05, 1.0, 20.0]))
+def test_no_shift_is_better_than_the_fitted_one(seed, card, q, C):
+    given_data = problem(seed, card, q)
+    Z, offset, y, blocks, weight = given_data
+    # The module's pseudo-rows are at the mean of the columns, which `Columns` puts at zero.
+    Z = Z - Z[-1]
+    fitted = Shifts.fit(Z, offset, y, blocks, q, card, weight, C=C, tol=1e-9)
+
+    def loss(flat):
+        return -slow_objective(flat.reshape(fitted.theta.shape), Z, offset, y, blocks, weight, C, card)
+
+    best = minimize(loss, np.zeros(fitted.theta.size), method="L-BFGS-B", options={"maxiter": 2000})
+    assert loss(fitted.theta.ravel()) <= best.fun + 1e-6
+    own = own_log_proba(fitted.own_logits(Z[:-1], offset[:, :-1], blocks), y, card)
+    used = blocks != UNKNOWN
+    assert weight[used] @ own[used] - fitted.penalty == pytest.approx(-loss(fitted.theta.ravel()), abs=1e-8)
+
+
+def test_the_shared_model_is_scikit_learns_with_a_pseudo_row():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(120, 4)) @ rng.normal(size=(4, 4)) + 5
+    y = np.digitize(X[:, 0] + rng.normal(size=120), np.quantile(X[:, 0], [0.3, 0.7]))
+    weight = rng.uniform(0.5, 2, 120)
+    columns = Columns.learn(X, weight)
+    Z = np.concatenate([columns.apply(X), np.zeros((1, 4))])
+    shared = Shared.fit(Z, y[:, None], [3], weight, C=0.3, tol=1e-10)
+    standard = (X - columns.mean) / columns.scale
+    counts = np.bincount(y, weight) + 1
+    frequencies = counts / counts.sum()
+    rows = np.concatenate([standard, np.zeros((3, 4))])
+    # C = 0.3 on a softmax of as many logits as classes, as scikit-learn has it.
+    reference = LogisticRegression(C=0.3, tol=1e-10, max_iter=10_000).fit(
+        rows, np.append(y, [0, 1, 2]), np.append(weight, STRENGTH * frequencies)
+    )
+    found = log_proba(shared.logits(Z[:-1])[0], 3).T
+    np.testing.assert_allclose(found, reference.predict_log_proba(standard), atol=1e-6)
+
+
+def test_columns_are_a_rotation_of_standardised_features():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(3, 10, 50), rng.normal(size=50), np.full(50, 7.0), rng.normal(size=50)])
+    X[::7, 1] = np.nan
+    columns = Columns.learn(X, np.ones(50))
+    np.testing.assert_allclose(columns.basis.T @ columns.basis, np.eye(4), atol=1e-12)
+    standard = (X - np.nanmean(X, axis=0)) / np.where(np.nanstd(X, axis=0) > 0, np.nanstd(X, axis=0), 1)
+    standard = np.nan_to_num(standard)
+    Z = columns.apply(X)
+    np.testing.assert_allclose(Z @ Z.T, standard @ standard.T, atol=1e-9)
+    assert (np.diff(Z.var(axis=0)) < 1e-12).all()  # those along which rows differ most come first
+
+
+def test_there_are_no_more_columns_than_rows():
+    X = np.random.default_rng(0).normal(size=(6, 30))
+    columns = Columns.learn(X, np.ones(6))
+    Z, standard = columns.apply(X), (X - X.mean(axis=0)) / X.std(axis=0)
+    assert Z.shape == (6, 5)
+    np.testing.assert_allclose(Z @ Z.T, standard @ standard.T, atol=1e-9)
+
+
+def test_a_value_that_never_occurs_shifts_nothing():
+    Z, offset, y, _, weight = problem(0, 3, 1)
+    fitted = Shifts.fit(Z - Z[-1], offset, y, np.zeros(40, dtype=np.intp), 2, 3, weight, C=1.0)
+    np.testing.assert_allclose(fitted.theta[1], 0.0, atol=1e-12)
+
+
+def test_a_fit_that_has_not_converged_says_so(monkeypatch):
+    monkeypatch.setattr(shifts, "MAX_ITER", 1)
+    Z, offset, y, blocks, weight = problem(0, 2, 2)
+    with pytest.warns(ConvergenceWarning, match="have not converged in 1 iterations"):
+        Shifts.fit(Z - Z[-1], offset, y, blocks, 2, 2, weight, C=100.0, tol=1e-9)
