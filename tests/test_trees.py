@@ -59,7 +59,7 @@ def test_the_joint_is_the_product_of_local_models(fitted):
     total = np.zeros((len(outcomes), 5))
     Z = model.tree_.columns.apply(X[:5])
     for i, (parents, shift) in enumerate(zip(model.parents_, model.tree_.shifts, strict=True)):
-        base = model.tree_.shared.logits(Z)[i]
+        base = (model.tree_.shared if parents else model.tree_.alone).logits(Z)[i]
         for o, outcome in enumerate(outcomes):
             theta = shift.theta[outcome[parents[0]] if parents else 0]
             logits = base + theta[:, :-1] @ Z[:, : theta.shape[1] - 1].T + theta[:, -1:]
@@ -72,7 +72,7 @@ def test_the_joint_is_the_product_of_local_models(fitted):
 
 def slow_gain(X, codes, cards, C, C_shift, parent, child):
     """Held-out gain of one edge: models on the rows of two folds, judged by the third."""
-    settings = Settings("split", C, C_shift, 3, None, None)
+    settings = Settings("split", C, C, C_shift, 3, None, None)
     shares, gain = fold_weights(X, codes, None, 3), 0.0
     whole = LogisticTrees(X, codes, cards, None, settings)
     for held in shares.T:
@@ -82,7 +82,7 @@ def slow_gain(X, codes, cards, C, C_shift, parent, child):
         part = LogisticTrees(X, codes, cards, None, settings)
         part.columns, part.weight = whole.columns, kept
         part.shared = type(whole.shared).fit(whole.Z, codes, cards, kept, C=C)
-        part.logits = part.shared.logits(whole.Z)
+        part.logits = (part.shared.logits(whole.Z),) * 2
         with_parent = part.fit(given, kept).own[child]
         without = part.fit(tuple(() for _ in cards), kept).own[child]
         gain += held @ (with_parent - without)
@@ -261,9 +261,9 @@ def test_climbing_a_grid_ends_at_the_top_of_a_hill():
 
 def test_random_trees_are_averaged():
     X, Y = data(n=100)
-    model = TreeEnsembleClassifier(n_trees=5, random_state=0).fit(X, Y)
+    model = TreeEnsembleClassifier(n_trees=5, C=0.1, C_shift=0.03, random_state=0).fit(X, Y)
     assert len(set(model.parents_)) == 5
-    trees = [TreeClassifier(structure=edges(p), C=model.C_, C_shift=model.C_shift_) for p in model.parents_]
+    trees = [TreeClassifier(structure=edges(p), C=0.1, C_shift=0.03) for p in model.parents_]
     joints = [tree.fit(X, Y).predict_joint(X).log_prob(Y) for tree in trees]
     expected = np.log(np.mean(np.exp(joints), axis=0))
     np.testing.assert_allclose(model.predict_joint(X).log_prob(Y), expected, atol=1e-9)
@@ -277,7 +277,7 @@ def test_unknown_is_no_value_of_a_parent():
     X, Y = data(n=80)
     codes = Y.to_numpy().copy()
     codes[::2, 0] = UNKNOWN
-    trees = LogisticTrees(X, codes, (2, 3, 2, 2), None, Settings("split", 1.0, 0.3, 3, None, None))
+    trees = LogisticTrees(X, codes, (2, 3, 2, 2), None, Settings("split", 1.0, 1.0, 0.3, 3, None, None))
     tree = trees.fit(((), (0,), (), ()), None)
     unshifted = trees.fit(((), (), (), ()), None)
     assert np.isfinite(tree.own).all()

@@ -47,8 +47,8 @@ class Trees(Protocol):
     """Learns trees from one set of rows with different weights."""
 
     @property
-    def strengths(self) -> tuple[Any, Any]:
-        """`C` and `C_shift` of `TreeClassifier` as they are used; None where they do not apply."""
+    def strengths(self) -> tuple[Any, Any, Any]:
+        """`C_`, `C_shared_` and `C_shift_` of `TreeClassifier`; None where they do not apply."""
 
     def edges(self, weight: Floats | None) -> EdgeScores:
         """Score the candidate edges with rows weighted by `weight` (n,)."""
@@ -139,9 +139,9 @@ class AnyTrees:
     n_jobs: int | None
 
     @property
-    def strengths(self) -> tuple[None, None]:
+    def strengths(self) -> tuple[None, None, None]:
         """See `Trees.strengths`."""
-        return None, None
+        return None, None, None
 
     def edges(self, weight: Floats | None) -> EdgeScores:
         """See `Trees.edges`; a single row cannot be held out, so it says nothing."""

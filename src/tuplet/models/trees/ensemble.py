@@ -48,7 +48,7 @@ class TreeEnsembleClassifier(JointClassifier):
         The parents of each class variable in each tree.
     components_ : tuple
         The fitted trees.
-    C_, C_shift_ : float or None
+    C_, C_shared_, C_shift_ : float or None
         See `TreeClassifier`.
 
     Examples
@@ -93,7 +93,7 @@ class TreeEnsembleClassifier(JointClassifier):
         rng = np.random.default_rng(self.random_state)
         self.parents_ = _random_trees(self.space_.n_variables, self.n_trees, rng)
         trees = make_trees(self, X, codes, sample_weight, rng)
-        self.C_, self.C_shift_ = trees.strengths
+        self.C_, self.C_shared_, self.C_shift_ = trees.strengths
         self.components_ = tuple(
             trees.fit(parents, sample_weight).without_rows() for parents in self.parents_
         )

@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.parallel import Parallel, delayed
 
-from tuplet.local.shifts import Shared, Shifts, log_proba, own_log_proba
+from tuplet.local.shifts import Shifts, log_proba, own_log_proba
 from tuplet.typing import UNKNOWN, Codes, Floats
 
 __all__ = [
+    "ROUGHLY",
     "EdgeScores",
     "Fold",
     "Mask",
@@ -59,21 +60,14 @@ class Fold:
     ----------
     kept, held : array, shape (n,)
         Shares of every row that are learnt from and held out; they sum to 1.
-    logits : list of arrays (c_i, n + 1)
-        Of the models without parents.
+    alone, shared : list of arrays (c_i, n + 1)
+        Logits of the models for variables without a parent, and of those that parents shift.
     """
 
     kept: Floats
     held: Floats
-    logits: list[Floats]
-
-    @classmethod
-    def make(
-        cls, Z: Floats, codes: Codes, cards: Sequence[int], weight: Floats, held: Floats, C: float
-    ) -> Fold:
-        """Fit the models without parents to the rows (n + 1, r) that are not held out."""
-        shared = Shared.fit(Z, codes, cards, weight * (1 - held), C=C)
-        return cls(1 - held, held, shared.logits(Z))
+    alone: list[Floats]
+    shared: list[Floats]
 
 
 def blocks_of(codes: Codes, cards: Sequence[int], parent: int | None) -> tuple[Codes, int]:
@@ -111,21 +105,22 @@ class Edges:
         card, fold = self.cards[child], self.fold
         y = np.ascontiguousarray(self.codes[:, child])
         judged = np.flatnonzero((y != UNKNOWN) & (self.weight * fold.held > 0))
-        Z, offset = self.Z[judged], np.ascontiguousarray(fold.logits[child][:, judged])
-        masses, learnt = (self.weight * fold.held)[judged], self.weight * fold.kept
+        masses, learnt, Z = (self.weight * fold.held)[judged], self.weight * fold.kept, self.Z[judged]
 
-        def shifted(parent: int | None, unknown: Floats) -> Floats:
+        def shifted(parent: int | None, given: Floats) -> Floats:
             blocks, q = blocks_of(self.codes, self.cards, parent)
-            columns, given = columns_of(self.Z, parent), fold.logits[child]
+            columns = columns_of(self.Z, parent)
             shifts = Shifts.fit(columns, given, y, blocks, q, card, learnt, C=self.C, tol=ROUGHLY)
-            logits = shifts.own_logits(Z, offset, blocks[judged])
-            return np.where(blocks[judged] == UNKNOWN, unknown, logits)
+            return shifts.own_logits(Z, np.ascontiguousarray(given[:, judged]), blocks[judged])
 
         def total(logits: Floats) -> float:
             return float(masses @ own_log_proba(logits, y[judged], card))
 
-        alone = shifted(None, offset)
-        return total(alone), [total(shifted(j, alone)) for j in parents]
+        alone, answer = shifted(None, fold.alone[child]), []
+        for parent in parents:
+            unknown = self.codes[judged, parent] == UNKNOWN
+            answer.append(total(np.where(unknown, alone, shifted(parent, fold.shared[child]))))
+        return total(alone), answer
 
 
 def score_edges(
@@ -192,7 +187,7 @@ def residual_scores(codes: Codes, cards: Sequence[int], weight: Floats, folds: S
 
 def _residuals(codes: Codes, cards: Sequence[int], folds: Sequence[Fold], i: int) -> Floats:
     """Held-out residuals of one variable, (1, n) if it is binary, otherwise (k, n); 0 where it is unknown."""
-    proba = sum(fold.held * np.exp(log_proba(fold.logits[i][:, :-1], cards[i])) for fold in folds)
+    proba = sum(fold.held * np.exp(log_proba(fold.alone[i][:, :-1], cards[i])) for fold in folds)
     truth = codes[:, i] == np.arange(cards[i])[:, None]
     residuals = np.where(codes[:, i] != UNKNOWN, truth - np.asarray(proba), 0.0)
     return residuals[1:] if cards[i] == 2 else residuals

@@ -43,9 +43,10 @@ def make_trees(
     if isinstance(like, AnyTrees):
         return like
     if model.estimator is None:
-        C, C_shift = (model.C, model.C_shift) if like is None else like.strengths
+        # One C for all that has no parent, unless that is for held-out rows to say.
+        strengths = (model.C, model.C, model.C_shift) if like is None else like.strengths
         screening = getattr(model, "screening", None)
-        settings = Settings(model.parametrisation, C, C_shift, n_folds, screening, model.n_jobs)
+        settings = Settings(model.parametrisation, *strengths, n_folds, screening, model.n_jobs)
         return LogisticTrees(X, codes, cards, sample_weight, settings, learnt)
     estimators = model._estimators(model.space_.names)
     seed = int(rng.integers(2**31 - 1))

@@ -15,6 +15,7 @@ from tuplet.local.penalties import Parametrisation
 from tuplet.local.shifts import Columns, Shared, Shifts, log_proba, own_log_proba
 from tuplet.models.cross_fitting import fold_weights
 from tuplet.models.trees.gains import (
+    ROUGHLY,
     EdgeScores,
     Fold,
     Mask,
@@ -29,12 +30,11 @@ from tuplet.typing import Codes, Floats
 
 __all__ = ["LogisticTree", "LogisticTrees", "Settings", "joints_of"]
 
-GRID = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
-RATIOS = (0.03, 0.1, 0.3, 1.0, 3.0)
-"""Where C of the shared models is looked for, and that of the shifts as a multiple of it."""
+GRID = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+"""Where C of the shared models and that of the shifts are looked for."""
 
 N_ASKED = 12
-"""Class variables that C is chosen by, at most."""
+"""Class variables that they are chosen by, at most."""
 
 N_LEADING = 64
 """Principal axes whose coefficients a parent can shift. Along the others rows hardly differ, and the penalty
@@ -48,10 +48,11 @@ as far as their residuals are correlated by more than so many standard errors.""
 
 @dataclass(frozen=True)
 class Settings:
-    """How trees are learnt; see `TreeClassifier`."""
+    """How trees are learnt; see `TreeClassifier`. C_shared is that of the models that parents shift."""
 
     parametrisation: Parametrisation
     C: float | Literal["auto"]
+    C_shared: float | Literal["auto"]
     C_shift: float | Literal["auto"]
     n_folds: int
     screening: float | Literal["auto"] | None
@@ -67,8 +68,9 @@ class LogisticTree:
     ----------
     parents : ParentSets
     columns : Columns
-    shared : Shared
-        Models without parents, the same object for all trees on the same rows.
+    alone, shared : Shared
+        Models of variables without a parent, and those that parents shift; the same objects for all trees on
+        the same rows.
     shifts : tuple of Shifts
         What the values of each variable's parent add; one block where there is none.
     own : array, shape (m, n), optional
@@ -77,6 +79,7 @@ class LogisticTree:
 
     parents: ParentSets
     columns: Columns
+    alone: Shared
     shared: Shared
     shifts: tuple[Shifts, ...]
     own: Floats | None = None
@@ -104,13 +107,13 @@ class LogisticTree:
     def joint(self, X: Features) -> FactorGraph:
         """Joint distribution of rows X."""
         Z = self.columns.apply(X)
-        return self.joint_of(Z, self.shared.logits(Z))
+        return self.joint_of(Z, self.alone.logits(Z), self.shared.logits(Z))
 
-    def joint_of(self, Z: Floats, logits: Sequence[Floats]) -> FactorGraph:
-        """Joint distribution of rows Z (n, r), for which the shared models have these logits."""
+    def joint_of(self, Z: Floats, alone: Sequence[Floats], shared: Sequence[Floats]) -> FactorGraph:
+        """Joint distribution of rows Z (n, r), for which the models without parents have these logits."""
         cards, factors = self.shared.cards, []
         for i, (members, shift) in enumerate(zip(self.parents, self.shifts, strict=True)):
-            table = log_proba(shift.logits(Z, logits[i]), cards[i])
+            table = log_proba(shift.logits(Z, (shared if members else alone)[i]), cards[i])
             factors.append(Factor((*members, i), table if members else table[0]))
         return FactorGraph(cards, factors, n=len(Z), log_normalizer=0.0)
 
@@ -151,17 +154,20 @@ class LogisticTrees:
         self.leading = np.ascontiguousarray(self.Z[:, : N_LEADING if self._is_split else 0])
         in_folds = fold_weights(X, codes, self.weight, settings.n_folds)
         self.shares = in_folds / np.maximum(self.weight, np.finfo(float).tiny)[:, None]
-        self.C = self._choose_strength() if settings.C == "auto" else float(settings.C)
-        self.shared = Shared.fit(self.Z, self.codes, self.cards, self.weight, C=self.C)
-        self.logits = self.shared.logits(self.Z)
-        self._folds: list[Fold] | None = None
+        self._logits: dict[float, list[list[Floats]]] = {}
         self._candidates: Mask | None = None
-        self.C_shift = self._choose_shift() if settings.C_shift == "auto" else float(settings.C_shift)
+        self.C, self.C_shared, self.C_shift = self._choose_strengths()
+        self._logits = {C: self._held_logits(C) for C in (self.C, self.C_shared)}
+        self.alone, self.shared = self._fit_alone(self.C), self._fit_alone(self.C_shared)
+        self.logits = (self.alone.logits(self.Z), self.shared.logits(self.Z))
+
+    def _fit_alone(self, C: float) -> Shared:
+        return Shared.fit(self.Z, self.codes, self.cards, self.weight, C=C)
 
     @property
-    def strengths(self) -> tuple[float, float]:
+    def strengths(self) -> tuple[float, float, float]:
         """See `Trees.strengths`."""
-        return self.C, self.C_shift
+        return self.C, self.C_shared, self.C_shift
 
     # -- what is chosen once ------------------------------------------------------------------------------
 
@@ -169,47 +175,73 @@ class LogisticTrees:
     def _is_split(self) -> bool:
         return self.settings.parametrisation == "split"
 
-    @property
-    def folds(self) -> list[Fold]:
-        """Models without parents for every fold."""
-        if self._folds is None:
-            self._folds = [
-                Fold.make(self.Z, self.codes, self.cards, self.weight, held, self.C) for held in self.shares.T
-            ]
-        return self._folds
+    def folds(self, C: float, C_shared: float) -> list[Fold]:
+        """Every fold with its models without parents."""
+        pairs = zip(self.shares.T, self._held_logits(C), self._held_logits(C_shared), strict=True)
+        return [Fold(1 - held, held, alone, shared) for held, alone, shared in pairs]
 
-    def _choose_strength(self) -> float:
+    def _held_logits(self, C: float) -> list[list[Floats]]:
+        """Logits of all variables for each fold, by models without parents that have not seen it."""
+        if C not in self._logits:
+            fits = [
+                Shared.fit(self.Z, self.codes, self.cards, self.weight * (1 - held), C=C)
+                for held in self.shares.T
+            ]
+            self._logits[C] = [shared.logits(self.Z) for shared in fits]
+        return self._logits[C]
+
+    def _choose_strengths(self) -> tuple[float, float, float]:
+        """Return C of the models without parents, of those that parents shift and of the shifts.
+
+        They are what the user says, or what predicts held-out rows best. What is shifted often wants a
+        stronger penalty than what stands alone: shifts are fitted to the very rows that it has adapted to.
+        """
+        C, shared, shift = self.settings.C, self.settings.C_shared, self.settings.C_shift
+        alone = self._best_alone() if C == "auto" else float(C)
+        base = alone if shared == "auto" else float(shared)
+        if len(self.cards) < 2 or not self._is_split:
+            return alone, base, base if shift == "auto" else float(shift)
+        edges = self._likely_edges(alone) if "auto" in (shared, shift) else None
+
+        def score(C_shared: float, C_shift: float) -> float:
+            return float(self._score(self.weight, edges, alone, C_shared, C_shift).given[edges].sum())
+
+        def best_shift(start: float) -> float:
+            if shift != "auto":
+                return float(shift)
+            return best_of(lambda value: score(base, value), GRID, _nearest(start))
+
+        best = best_shift(GRID[max(_nearest(base) - 1, 0)])
+        if shared == "auto":
+            before, base = base, best_of(lambda value: score(value, best), GRID, _nearest(base))
+            best = best if base == before else best_shift(best)
+        return alone, base, best
+
+    def _best_alone(self) -> float:
         """Return the C with which the models without parents predict held-out rows best."""
         m = len(self.cards)
         asked = np.unique(np.linspace(0, m - 1, min(m, N_ASKED)).round().astype(int))
         codes, cards = self.codes[:, asked], [self.cards[i] for i in asked]
+        last: list[Shared | None] = [None] * self.shares.shape[1]  # a neighbour's answer is a good start
 
         def score(C: float) -> float:
             total = 0.0
-            for held in self.shares.T:
-                fold = Fold.make(self.Z, codes, cards, self.weight, held, C)
-                for i, card in enumerate(cards):
-                    own = own_log_proba(fold.logits[i][:, :-1], codes[:, i], card)
-                    total += float((self.weight * held) @ own)
+            for f, held in enumerate(self.shares.T):
+                kept = self.weight * (1 - held)
+                last[f] = shared = Shared.fit(self.Z, codes, cards, kept, C=C, tol=ROUGHLY, start=last[f])
+                for i, logits in enumerate(shared.logits(self.Z[:-1])):
+                    total += float((self.weight * held) @ own_log_proba(logits, codes[:, i], cards[i]))
             return total
 
         return best_of(score, GRID, GRID.index(0.03))
 
-    def _choose_shift(self) -> float:
-        """Return the C of shifts with which the likeliest edge of every child predicts held-out rows best."""
-        m = len(self.cards)
-        if m < 2 or not self._is_split:
-            return self.C
-        z = residual_scores(self.codes, self.cards, self.weight, self.folds)
-        best = z.argmax(axis=0)
+    def _likely_edges(self, C: float) -> Mask:
+        """Return the edge that promises most for each of the children that promise most, (m, m)."""
+        z = residual_scores(self.codes, self.cards, self.weight, self.folds(C, C))
         asked = np.argsort(-z.max(axis=0), kind="stable")[:N_ASKED]
-        candidates = np.zeros((m, m), dtype=bool)
-        candidates[best[asked], asked] = True
-
-        def score(C: float) -> float:
-            return float(self._score(self.weight, candidates, C).given[candidates].sum())
-
-        return best_of(score, [ratio * self.C for ratio in RATIOS], RATIOS.index(0.3))
+        likely = np.zeros(z.shape, dtype=bool)
+        likely[z.argmax(axis=0)[asked], asked] = True
+        return likely
 
     @property
     def candidates(self) -> Mask:
@@ -218,7 +250,7 @@ class LogisticTrees:
             m, screening = len(self.cards), self.settings.screening
             self._candidates = ~np.eye(m, dtype=bool)
             if screening is not None and (screening != "auto" or m > SCREEN_FROM):
-                z = residual_scores(self.codes, self.cards, self.weight, self.folds)
+                z = residual_scores(self.codes, self.cards, self.weight, self.folds(self.C, self.C))
                 self._candidates &= z > (THRESHOLD if screening == "auto" else float(screening))
                 if screening == "auto":
                     self._candidates &= z >= -np.sort(-z, axis=0)[N_CANDIDATES - 1]
@@ -228,11 +260,14 @@ class LogisticTrees:
 
     def edges(self, weight: Floats | None) -> EdgeScores:
         """Score the candidate edges with rows weighted by `weight` (n,)."""
-        return self._score(self.weight if weight is None else weight, self.candidates, self.C_shift)
+        weight = self.weight if weight is None else weight
+        return self._score(weight, self.candidates, *self.strengths)
 
-    def _score(self, weight: Floats, candidates: Mask, C: float) -> EdgeScores:
-        given = (self.leading, self.codes, self.cards, weight, self.folds, candidates)
-        return score_edges(*given, C=C, n_jobs=self.settings.n_jobs)
+    def _score(
+        self, weight: Floats, candidates: Any, C: float, C_shared: float, C_shift: float
+    ) -> EdgeScores:
+        given = (self.leading, self.codes, self.cards, weight, self.folds(C, C_shared), candidates)
+        return score_edges(*given, C=C_shift, n_jobs=self.settings.n_jobs)
 
     def fit(
         self, parents: ParentSets, weight: Floats | None, start: LogisticTree | None = None
@@ -248,7 +283,8 @@ class LogisticTrees:
             parent = members[0] if members else None
             blocks, q = blocks_of(self.codes, self.cards, parent)
             y, begin = np.ascontiguousarray(self.codes[:, i]), None if start is None else start.shifts[i]
-            columns, given, card = columns_of(self.leading, parent), self.logits[i], self.cards[i]
+            columns, card = columns_of(self.leading, parent), self.cards[i]
+            given = self.logits[parent is not None][i]
             fitted = Shifts.fit(columns, given, y, blocks, q, card, weight, C=self.C_shift, start=begin)
             own[i] = own_log_proba(fitted.own_logits(columns[:-1], given[:, :-1], blocks), y, card)
             if start is not None and start.own is not None and begin is not None:
@@ -256,7 +292,12 @@ class LogisticTrees:
                 if weight @ own[i] - fitted.penalty < before:
                     fitted, own[i] = begin, start.own[i]
             shifts.append(fitted)
-        return LogisticTree(parents, self.columns, self.shared, tuple(shifts), own)
+        return LogisticTree(parents, self.columns, self.alone, self.shared, tuple(shifts), own)
+
+
+def _nearest(C: float) -> int:
+    """Return the place of a value, or of the nearest to it, in the grid."""
+    return int(np.abs(np.log(GRID) - np.log(C)).argmin())
 
 
 def joints_of(trees: Sequence[Any], X: Features) -> Sequence[JointDistribution]:
@@ -265,5 +306,5 @@ def joints_of(trees: Sequence[Any], X: Features) -> Sequence[JointDistribution]:
     if not isinstance(first, LogisticTree):
         return [tree.joint(X) for tree in trees]
     Z = first.columns.apply(X)
-    logits = first.shared.logits(Z)
-    return [tree.joint_of(Z, logits) for tree in trees]
+    alone, shared = first.alone.logits(Z), first.shared.logits(Z)
+    return [tree.joint_of(Z, alone, shared) for tree in trees]

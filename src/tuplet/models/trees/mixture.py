@@ -66,7 +66,7 @@ class TreeMixtureClassifier(GrownMixture):
         The fitted trees.
     parents_ : tuple of ParentSets
         The parents of each class variable in each tree.
-    C_, C_shift_ : float or None
+    C_, C_shared_, C_shift_ : float or None
         See `TreeClassifier`.
     weights_ : array, shape (K,)
         Weights lambda_k of the trees.
@@ -167,7 +167,7 @@ class TreeMixtureClassifier(GrownMixture):
 
         def make(learnt: Floats | None) -> Source:
             made.append(make_trees(self, X, codes, sample_weight, rng, learnt, made[-1] if made else None))
-            self.C_, self.C_shift_ = made[-1].strengths
+            self.C_, self.C_shared_, self.C_shift_ = made[-1].strengths
             return TreeSource(made[-1], *rules)
 
         return make

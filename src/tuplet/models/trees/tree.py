@@ -47,10 +47,11 @@ class TreeClassifier(JointClassifier):
         that backs off to the one without parents (`SplitModel`). "inputs" has one slope for all values: with
         logistic regression the parent shifts the intercepts, otherwise it enters as one-hot columns.
     C : float or "auto"
-        Inverse strength of the penalty of the models without parents. "auto" takes what predicts held-out
-        rows best, of 0.001, 0.003, 0.01, ..., 100. Only without `estimator`.
+        Inverse strength of the penalty of models without parents. "auto" takes what predicts held-out rows
+        best, of 0.0001, 0.0003, 0.001, ..., 100; where such a model is shifted by a parent it has a C of its
+        own, chosen with that of the shifts by the edges that promise most. Only without `estimator`.
     C_shift : float or "auto"
-        The same for the shifts; "auto" chooses among 0.03 to 3 times C by the edges that matter most.
+        The same for the shifts.
     n_folds : int
         Folds for held-out likelihoods. Without `estimator` they follow from the rows alone: neither their
         order nor chance matter, and weights count as repeated rows do.
@@ -77,8 +78,9 @@ class TreeClassifier(JointClassifier):
         minus infinity where that was not fitted. None if the structure was not learnt.
     scores_ : array, shape (m,)
         Held-out log-likelihoods without parents. None if the structure was not learnt.
-    C_, C_shift_ : float or None
-        The inverse strengths of the penalties that were used; None with an `estimator`.
+    C_, C_shared_, C_shift_ : float or None
+        Inverse strengths of penalties as used: of models without parents, of those that are shifted by a
+        parent, and of the shifts; None with an `estimator`.
     tree_ : LogisticTree or AnyTree
         The fitted local models.
 
@@ -135,7 +137,7 @@ class TreeClassifier(JointClassifier):
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
         rng = np.random.default_rng(self.random_state)
         trees = make_trees(self, X, codes, sample_weight, rng)
-        self.C_, self.C_shift_ = trees.strengths
+        self.C_, self.C_shared_, self.C_shift_ = trees.strengths
         self.gains_, self.scores_ = None, None
         if isinstance(self.structure, str) and self.structure == "learn":
             edges = trees.edges(sample_weight)
