@@ -7,7 +7,7 @@ ifneq ($(wildcard ../shared/data),)
 export TUPLET_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help setup demo test test-slow check lint types imports format bench clean
+.PHONY: help setup demo test test-slow test-deep check lint types imports format bench clean
 help:            ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
 
@@ -21,10 +21,16 @@ demo: setup      ## fit, query and decide on the Palmer penguins
 	@$(BIN)/tuplet demo
 
 test: setup      ## the whole test suite
-	$(BIN)/pytest -n $(WORKERS) -m "not slow"
+	$(BIN)/pytest -n $(WORKERS) -m "not slow and not deep"
 
 test-slow: setup ## the tests that take minutes
 	$(BIN)/pytest -n $(WORKERS) -m slow
+
+# torch comes first and pinned: the build for CPUs, where a newer one would bring gigabytes for graphics cards.
+test-deep: setup ## networks as local models, with torch
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt 'torch==2.13.0'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt skorch
+	$(BIN)/pytest -m deep tests/test_deep.py src/tuplet/deep
 
 check: lint types imports test  ## what CI runs
 

@@ -1,0 +1,208 @@
+"""Temperature scaling: one number that makes a classifier's probabilities as sure as they should be."""
+
+from __future__ import annotations
+
+from typing import Any, Self, final
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import brentq
+from scipy.special import logsumexp, softmax
+from sklearn import config_context
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.utils import Tags, _safe_indexing, assert_all_finite, column_or_1d, get_tags, indexable
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+
+from tuplet.exceptions import InputError
+from tuplet.local.estimators import require_probabilities, weight_arguments
+from tuplet.typing import Codes, Floats, Seed
+
+__all__ = ["COLDEST", "HOTTEST", "TemperatureScaled", "best_temperature", "log_floored"]
+
+COLDEST, HOTTEST = 0.05, 20.0
+"""Temperatures that are considered. Where every held-out row is right, the likelihood has no maximum."""
+
+_FEWEST = 10
+"""Held-out rows below which the temperature stays 1: three rows that are all right ask for the coldest."""
+
+_LEAST = float(np.finfo(np.float32).tiny)
+"""What a probability of zero is taken for: networks compute in single precision and round to zero there."""
+
+
+@final
+class TemperatureScaled(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+    """A classifier with p(y | x)^(1 / T), normalised, in the place of its p(y | x).
+
+    Networks, boosting and naive Bayes are surer than they are right. The temperature T, a single number, is
+    the one that makes held-out rows most probable. It never changes which label is the most probable one.
+
+    Parameters
+    ----------
+    estimator : classifier
+        Anything with `predict_proba`. Cloned, never fitted itself.
+    held_out : float
+        Share of each class's rows that choose the temperature and do not teach the classifier.
+    refit : bool
+        Whether the classifier is fitted once more, to all rows, when the temperature is known.
+    random_state : int, Generator or None
+        For the choice of the rows.
+
+    Attributes
+    ----------
+    temperature_ : float
+        Above 1 where the classifier was too sure.
+    estimator_ : classifier
+        Fitted.
+    classes_ : array, shape (c,)
+    n_held_out_ : int
+        Number of rows that chose the temperature.
+
+    Notes
+    -----
+    Local models are fitted to small sets as well, where cross-validation would fail. So at least one row of
+    each class is left to learn from; and where fewer than ten rows would be held out, none is, and T is 1.
+
+    References
+    ----------
+    C. Guo, G. Pleiss, Y. Sun, K. Weinberger, On calibration of modern neural networks, ICML 2017.
+
+    Examples
+    --------
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(2, size=2000)
+    >>> X = np.repeat(y[:, None] + rng.normal(size=(2000, 1)), 8, axis=1)  # one column, eight times
+    >>> model = TemperatureScaled(GaussianNB(), random_state=0).fit(X, y)
+    >>> 6 < model.temperature_ < 10
+    True
+    """
+
+    def __init__(
+        self, estimator: Any, *, held_out: float = 0.2, refit: bool = False, random_state: Seed = None
+    ) -> None:
+        self.estimator = estimator
+        self.held_out = held_out
+        self.refit = refit
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the classifier to some rows, and the temperature to the others.
+
+        Parameters
+        ----------
+        X : whatever the classifier takes, n rows
+        y : array, shape (n,)
+        sample_weight : array, shape (n,), optional
+            For the classifier and for the likelihood of the held-out rows.
+        """
+        if not 0 < self.held_out < 1:
+            raise InputError(
+                f"TemperatureScaled: held_out must be a share in (0, 1), found {self.held_out!r}."
+            )
+        require_probabilities(self.estimator)
+        if y is None:
+            raise InputError("TemperatureScaled requires y to be passed, but the target y is None.")
+        X, y = indexable(X, column_or_1d(y, warn=True))
+        assert_all_finite(y, input_name="y")
+        check_classification_targets(y)
+        weight = None if sample_weight is None else _check_sample_weight(sample_weight, X)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        rng = np.random.default_rng(self.random_state)
+        held = _held_out(codes, self.held_out, rng)
+        rows, judges = np.flatnonzero(~held), np.flatnonzero(held)
+        self.n_held_out_, self.temperature_ = len(judges), 1.0
+        self._learn(X, y, weight, rows)
+        if len(judges):
+            some = None if weight is None else weight[judges]
+            log_proba = log_floored(self.estimator_.predict_proba(_safe_indexing(X, judges)))
+            self.temperature_ = best_temperature(log_proba, codes[judges], some)
+            if self.refit:
+                self._learn(X, y, weight, np.arange(len(y)))
+        return self
+
+    def _learn(self, X: Any, y: npt.NDArray[Any], weight: Floats | None, rows: npt.NDArray[np.intp]) -> None:
+        fitted = clone(self.estimator)
+        named = weight_arguments(fitted, None if weight is None else weight[rows])
+        part = X if len(rows) == len(y) else _safe_indexing(X, rows)
+        with config_context(enable_metadata_routing=False):  # the arguments name their steps already
+            self.estimator_ = fitted.fit(part, y[rows], **named)
+        if hasattr(self.estimator_, "n_features_in_"):
+            self.n_features_in_ = self.estimator_.n_features_in_
+        if hasattr(self.estimator_, "feature_names_in_"):
+            self.feature_names_in_ = self.estimator_.feature_names_in_
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Probabilities (n, c) of `classes_`."""
+        check_is_fitted(self)
+        proba: Floats = softmax(log_floored(self.estimator_.predict_proba(X)) / self.temperature_, axis=1)
+        return proba
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Most probable class (n,); the temperature does not matter for it."""
+        check_is_fitted(self)
+        return self.classes_[np.argmax(self.estimator_.predict_proba(X), axis=1)]
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags = get_tags(self.estimator).input_tags
+        return tags
+
+
+def log_floored(proba: Any) -> Floats:
+    """Return the logarithms (n, c) of probabilities, in which zeros are taken for the least float32."""
+    logarithms: Floats = np.log(np.maximum(np.asarray(proba, dtype=float), _LEAST))
+    return logarithms
+
+
+def best_temperature(log_proba: Floats, codes: Codes, weight: Floats | None = None) -> float:
+    """Return the temperature T from 0.05 to 20 at which softmax(log_proba / T) is most right.
+
+    Parameters
+    ----------
+    log_proba : array, shape (n, c)
+        Finite log-probabilities or logits.
+    codes : int array, shape (n,)
+        The column of `log_proba` that is right.
+    weight : array, shape (n,), optional
+
+    Notes
+    -----
+    In b = 1 / T the log-likelihood sum_i w_i (b l_iy - logsumexp_c b l_ic) is concave: its slope, the right
+    column less the expected one, only falls. So the maximum is where the slope is zero, and nowhere else. The
+    zero is looked for in log b, in which T and 1 / T are equally far from 1.
+
+    Examples
+    --------
+    >>> log_proba = np.log([[0.9, 0.1]] * 4)  # 90 % sure, three times out of four right
+    >>> round(best_temperature(log_proba, np.array([0, 0, 0, 1])), 6)  # ln 9 / ln 3
+    2.0
+    """
+    logits = log_proba - log_proba.max(axis=1, keepdims=True)
+    right = logits[np.arange(len(codes)), codes]
+    weight = np.ones(len(codes)) if weight is None else weight
+
+    def slope(log_b: float) -> float:
+        tempered = np.exp(log_b) * logits
+        proba = np.exp(tempered - logsumexp(tempered, axis=1, keepdims=True))
+        return float(weight @ (right - (proba * logits).sum(axis=1)))
+
+    low, high = -np.log(HOTTEST), -np.log(COLDEST)
+    if slope(low) <= 0:  # no better than a guess: as flat as it gets, unless nothing depends on T at all
+        return 1.0 if slope(low) == slope(high) == 0 else HOTTEST
+    if slope(high) >= 0:
+        return COLDEST
+    return float(np.exp(-brentq(slope, low, high, xtol=1e-10)))
+
+
+def _held_out(codes: Codes, share: float, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
+    """Return which rows (n,) are held out: a share of every class, never all of it; or none if too few."""
+    order = rng.permutation(len(codes))
+    order = order[np.argsort(codes[order], kind="stable")]
+    counts = np.bincount(codes)
+    place = np.arange(len(codes)) - np.repeat(np.cumsum(counts) - counts, counts)
+    taken = np.minimum(np.round(share * counts), counts - 1)
+    held = np.zeros(len(codes), dtype=bool)
+    if taken.sum() >= _FEWEST:
+        held[order] = place < np.repeat(taken, counts)
+    return held
