@@ -1,6 +1,7 @@
 """Bayesian networks over the class variables: the best graph, and the joint that it means."""
 
 import itertools
+import time
 import warnings
 
 import numpy as np
@@ -8,12 +9,13 @@ import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
 
 from tuplet import BayesNetClassifier, IndependentClassifier
 from tuplet.exceptions import InputError, TupletWarning
+from tuplet.local import FamilyScorer, MixedNaiveBayes
 from tuplet.metrics import joint_log_loss
-from tuplet.models import bayesnet
+from tuplet.models.bayesnet import learning
 from tuplet.structure import is_acyclic, score_of
 from tuplet.testing import enumerate_log_joint
 
@@ -93,7 +95,7 @@ def test_the_graph_can_be_drawn_and_a_row_explained(model):
             assert table.to_numpy(dtype=float)[0, -len(expected) :] == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("estimator", [GaussianNB(), RandomForestClassifier(10, random_state=0)])
+@pytest.mark.parametrize("estimator", [MixedNaiveBayes(), RandomForestClassifier(10, random_state=0)])
 @pytest.mark.parametrize("parametrisation", ["split", "inputs"])
 def test_any_classifier_can_be_the_local_model(estimator, parametrisation):
     model = BayesNetClassifier(
@@ -129,7 +131,7 @@ def test_missing_labels_and_features_and_mixed_frames():
 
 def test_a_time_budget_ends_in_a_valid_model(monkeypatch):
     clock = itertools.count(step=0.5)
-    monkeypatch.setattr(bayesnet.time, "monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr(learning.time, "monotonic", lambda: float(next(clock)))
     with pytest.warns(TupletWarning, match=r"out of its 10 s after \d+ sets of parents"):
         model = BayesNetClassifier(time_budget=10).fit(X, Y)
     assert not model.proven_
@@ -138,7 +140,7 @@ def test_a_time_budget_ends_in_a_valid_model(monkeypatch):
 
 def test_an_interrupt_ends_in_a_valid_model(monkeypatch):
     scored = []
-    original = bayesnet.FamilyScorer.score
+    original = FamilyScorer.score
 
     def interrupted(self, families):
         for family, value in zip(families, original(self, families), strict=True):
@@ -147,7 +149,7 @@ def test_an_interrupt_ends_in_a_valid_model(monkeypatch):
             scored.append(family)
             yield value
 
-    monkeypatch.setattr(bayesnet.FamilyScorer, "score", interrupted)
+    monkeypatch.setattr(FamilyScorer, "score", interrupted)
     with pytest.warns(TupletWarning, match="interrupted after 6 sets of parents"):
         model = BayesNetClassifier().fit(X, Y)
     assert np.isfinite(model.predict_joint(X).log_prob(Y)).all()
@@ -161,6 +163,77 @@ def test_many_class_variables_stay_narrow_enough():
         warnings.simplefilter("ignore")
         model = BayesNetClassifier(max_parents=1, max_width=1, time_budget=30).fit(X[:120], labels)
     assert np.isfinite(model.predict_joint(X[:9]).log_prob(labels[:9])).all()
+
+
+def test_an_interrupted_search_ends_in_a_valid_model(monkeypatch):
+    original, calls = learning.find_dag, []
+
+    def interrupted(scores, **settings):
+        calls.append(settings["method"])
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        return original(scores, **settings)
+
+    monkeypatch.setattr(learning, "find_dag", interrupted)
+    with pytest.warns(TupletWarning, match="the search was interrupted"):
+        model = BayesNetClassifier(random_state=0).fit(X, Y)
+    assert calls == ["auto", "order"]
+    assert is_acyclic(model.parents_)
+    assert np.isfinite(model.predict_joint(X).log_prob(Y)).all()
+
+
+def test_sixty_class_variables_in_a_time_budget():
+    """A graph with a stated gap, in the stated time; what is fitted in any case comes on top."""
+    budget, m = 4.0, 60
+    labels = (rng.random((150, m)) < 0.5).astype(int)
+    for j in range(2, m):
+        labels[:, j] ^= labels[:, j - 1] & labels[:, j - 2] & (rng.random(150) < 0.8)
+    begun = time.monotonic()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TupletWarning)
+        model = BayesNetClassifier(time_budget=budget, random_state=0).fit(X[:150], labels)
+    assert time.monotonic() - begun < 4 * budget  # the machine may be busy with other things
+    assert sum(model.seconds_.values()) < 4 * budget
+    assert len(model.parents_) == m
+    assert is_acyclic(model.parents_)
+    assert 0 <= model.found_.gap < np.inf
+    assert model.found_.gap <= model.gap_ < np.inf
+    assert model.proven_ == (model.gap_ == 0)
+    assert np.isfinite(model.predict_joint(X[:9]).log_prob(labels[:9])).all()
+
+
+def test_the_gap_counts_what_was_left_out(monkeypatch):
+    """No graph with all sets scored is better than the one of a few, plus its gap."""
+    whole = BayesNetClassifier(parametrisation="split", random_state=0).fit(X, Y)
+    assert whole.gap_ == 0
+    stop = iter([False] * 7 + [True] * 100)
+    original = learning.candidate_parent_sets
+
+    def early(n_variables, max_parents, score, **settings):
+        def stopping(families):
+            for value in score(families):
+                if next(stop):
+                    raise KeyboardInterrupt
+                yield value
+
+        return original(n_variables, max_parents, stopping, **settings)
+
+    monkeypatch.setattr(learning, "candidate_parent_sets", early)
+    with pytest.warns(TupletWarning, match="interrupted"):
+        part = BayesNetClassifier(parametrisation="split", random_state=0).fit(X, Y)
+    assert not part.proven_
+    assert part.found_.score <= whole.found_.score <= part.found_.score + part.gap_
+
+
+def test_auto_is_bic_for_modest_classifiers_and_cv_for_others():
+    for estimator, penalised in ((None, True), (MixedNaiveBayes(), True), (KNeighborsClassifier(), False)):
+        chosen, named = (
+            BayesNetClassifier(estimator, criterion=criterion, max_parents=1, random_state=0)
+            .fit(X[:80], Y[:80])
+            .found_.score
+            for criterion in ("auto", "bic" if penalised else "cv")
+        )
+        assert chosen == named
 
 
 @pytest.mark.parametrize(

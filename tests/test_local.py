@@ -73,7 +73,7 @@ def test_smoothing_adds_one_row_of_the_laplace_marginal():
     model = SmoothedClassifier.fit(forest, X, child, card=5)
     counts = np.bincount(child, minlength=5)
     raw = np.zeros((len(X), 5))
-    raw[:, :3] = model.estimator.predict_proba(X)
+    raw[:, :3] = model.proba(X)
     expected = (len(X) * raw + (counts + 1) / (len(X) + 5)) / (len(X) + 1)
     np.testing.assert_allclose(np.exp(model.log_proba(X)), expected, atol=1e-14)
     assert np.isfinite(model.log_proba(X)).all()
@@ -249,7 +249,8 @@ def test_bound_model_equals_predict_proba_of_the_assembled_columns(estimator, ch
     rows = rng.integers(len(X), size=300)
     parents = np.column_stack([rng.integers(card, size=300) for card in (2, 3)])
     columns = np.concatenate([X[rows], model.one_hot_.columns(parents)], axis=1)
-    expected = np.log(model.classifier_.smooth(model.classifier_.estimator.predict_proba(columns)))
+    proba, calibration = model.classifier_.estimator.predict_proba(columns), model.classifier_.calibration
+    expected = np.log(model.classifier_.smooth(calibration.apply(proba) if calibration else proba))
     answer = model.bind(X)(rows, parents)
     np.testing.assert_allclose(answer, expected, atol=1e-10)
     np.testing.assert_allclose(model.log_proba(X[rows], parents), expected, atol=1e-10)

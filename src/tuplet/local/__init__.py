@@ -1,13 +1,26 @@
 """Local models: p(y_j | x, y_parents) from any scikit-learn classifier.
 
-`LocalModel` is the contract, `StackedModel` the form with parents as inputs, `SmoothedClassifier` the one
-place where a classifier's probabilities are completed and kept away from zero, `default_estimator` what
-`estimator=None` means everywhere.
+`LocalModel` is the contract, `StackedModel` the form with parents as inputs, `SplitModel` the one with a
+classifier for each configuration of the parents. `SmoothedClassifier` is the one place where probabilities
+are completed, calibrated and kept away from zero, `default_estimator` what `estimator=None` means everywhere,
+`MixedNaiveBayes` a classifier for numbers and categories. `FamilyScorer` tells how good parents are.
 """
 
 from tuplet.local.base import Bound, LocalModel
+from tuplet.local.bayes import MixedNaiveBayes
+from tuplet.local.families import FamilyScorer
 from tuplet.local.logistic import default_estimator
 from tuplet.local.smoothed import SmoothedClassifier
+from tuplet.local.split import SplitModel
 from tuplet.local.stacked import StackedModel
 
-__all__ = ["Bound", "LocalModel", "SmoothedClassifier", "StackedModel", "default_estimator"]
+__all__ = [
+    "Bound",
+    "FamilyScorer",
+    "LocalModel",
+    "MixedNaiveBayes",
+    "SmoothedClassifier",
+    "SplitModel",
+    "StackedModel",
+    "default_estimator",
+]

@@ -14,9 +14,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, RobustScaler, StandardScaler
 
-from tuplet.exceptions import InputError
 from tuplet.kernels import sort_rows
-from tuplet.local.estimators import name_of, require_probabilities, weight_arguments
+from tuplet.local.estimators import require_probabilities, weight_arguments
 from tuplet.local.inputs import Features, n_rows, take_rows
 from tuplet.local.many_logistic import LogisticBatch, ManyLogistic
 from tuplet.local.parallel import run_many
@@ -278,10 +277,10 @@ def _fit_one(
 ) -> SmoothedClassifier | None:
     inputs, some = take_rows(Z, rows), None if weight is None else weight[rows]
     try:
-        fitted = SmoothedClassifier.fit(classifier, inputs, y[rows], k, some)
-        _ask(
-            fitted, take_rows(inputs, np.zeros(1, dtype=np.intp)), k
-        )  # some complain only when they are asked
+        # Some complain only when they are asked, and some divide by a variance of zero.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            fitted = SmoothedClassifier.fit(classifier, inputs, y[rows], k, some)
+            _ask(fitted, take_rows(inputs, np.zeros(1, dtype=np.intp)), k)
     except ValueError:
         if lenient:
             return None
@@ -290,19 +289,12 @@ def _fit_one(
 
 
 def _ask(fitted: SmoothedClassifier | None, Z: Features, k: int) -> Floats:
-    """Probabilities (n, k) as the classifier itself gives them, zero for the classes it does not know."""
+    """Probabilities (n, k) of a calibrated classifier, zero for the classes it does not know."""
     answer = np.zeros((n_rows(Z), k))
     if fitted is None:
         return answer
     if fitted.estimator is None:
         answer[:, fitted.classes] = 1.0
         return answer
-    proba = np.asarray(fitted.estimator.predict_proba(Z), dtype=float)
-    total = proba.sum(axis=1, keepdims=True)
-    if not (np.isfinite(total) & (total > 0)).all():
-        raise InputError(
-            f"{name_of(fitted.estimator)}.predict_proba gave rows that are no probabilities; choose another"
-            " estimator or look at the scale of the features."
-        )
-    answer[:, fitted.classes] = proba / total
+    answer[:, fitted.classes] = fitted.proba(Z)
     return answer

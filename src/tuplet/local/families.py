@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, final, get_args
+from typing import Any, Literal, Protocol, TypeVar, final
 
 import numpy as np
-from sklearn.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB
 
-from tuplet.exceptions import InputError
 from tuplet.local.base import LocalModel
-from tuplet.local.bayes import MixedNaiveBayes
-from tuplet.local.children import Children, is_deterministic, last_step, make_folds, settle
-from tuplet.local.estimators import name_of
+from tuplet.local.calibration import is_made_of_trees
+from tuplet.local.children import Children, make_folds, settle
+from tuplet.local.criteria import Score, check_settings, require_countable, resolve
+from tuplet.local.feature_search import Wanted
 from tuplet.local.in_turn import run_in_turn
 from tuplet.local.inputs import Features
 from tuplet.local.likelihood import Child
@@ -24,8 +24,6 @@ from tuplet.local.stacked import StackedModel
 from tuplet.typing import Codes, Floats, Seed
 
 __all__ = ["FamilyScorer", "Score"]
-
-Score: TypeAlias = Literal["auto", "bic", "bic-true", "aic", "aic-true", "cv"]
 
 T = TypeVar("T")
 
@@ -63,7 +61,8 @@ class FamilyScorer:
     parametrisation : {"auto", "split", "inputs"}
         "split" is one classifier for each configuration of the parents (`SplitModel`), "inputs" one with the
         parents as inputs (`StackedModel`). "auto" takes what predicts rows better that were held out: for
-        each family where scores are cross-validated, otherwise for each child, by one pair of parents.
+        each family where compiled regressions are cross-validated, otherwise for each child, by one pair of
+        parents. Trees and what is made of them get "inputs": they split by parents where it pays.
     score : {"auto", "bic", "bic-true", "aic", "aic-true", "cv"} or callable
         "bic" is (ln N)/2 for each parameter, where the coefficients of the features do not count: those of a
         configuration are (k - 1). "bic-true" counts them too, which needs logistic regressions; "aic" costs
@@ -77,6 +76,9 @@ class FamilyScorer:
     sample_weight : array, shape (n,), optional
     n_jobs : int, optional
         Families that are scored side by side: by threads for compiled regressions, otherwise by processes.
+    deadline : float, optional
+        Value of `time.monotonic()` from which on parametrisations are not compared any more: children that
+        have none by then get "inputs".
     random_state : int, Generator or None
         Of the folds, and of estimators whose own `random_state` was left at None.
 
@@ -114,23 +116,24 @@ class FamilyScorer:
         n_folds: int = 5,
         sample_weight: Floats | None = None,
         n_jobs: int | None = None,
+        deadline: float | None = None,
         random_state: Seed = None,
     ) -> None:
-        _check(parametrisation, score, strength)
+        check_settings(parametrisation, score, strength)
         rng = np.random.default_rng(random_state)
-        score = _resolve(score, estimators)
+        score = resolve(score, estimators)
         self.cards, self.n_jobs, self.parametrisation = tuple(cards), n_jobs, parametrisation
+        self.deadline = deadline
         self._penalty: Penalty | None
         self._penalty, self._counts_features = (
             (score, False) if callable(score) else PENALTIES.get(score, (None, False))
         )
         if len(codes) < 2 and score != "cv":  # there is nothing to hold out, and nothing to choose by
             self.parametrisation = parametrisation = "split"
-        held_out = score == "cv" or parametrisation == "auto"
-        folds = make_folds(len(codes), n_folds, rng) if held_out else None
+        folds = make_folds(len(codes), n_folds, rng)
         estimators = settle(estimators, X, len(self.cards), rng)
         if self._counts_features:
-            _require_logistic(estimators)
+            require_countable(estimators)
         given = (X, np.asarray(codes), self.cards, estimators, sample_weight, strength)
         self._held_out = Children(*given, folds)
         self._children = self._held_out if score == "cv" else Children(*given, None, self._held_out.prepared)
@@ -183,20 +186,40 @@ class FamilyScorer:
         if len(kinds) == 1:
             return kinds[0]
         if (child, parents) not in self._chosen:
-            self._chosen[child, parents] = evaluate(*self._task(_Whole(child, parents)))[1]
+            self._chosen[child, parents] = evaluate(*self._task(Wanted(child, parents)))[1]
         return self._chosen[child, parents]
+
+    def held_out(self, child: int, parents: Sequence[int]) -> float:
+        """Log-likelihood of a family in rows that were held out; its score, if that is cross-validated."""
+        kind, of = self.parametrisation_of(child, parents), self._held_out[child]
+        ask = of.split if kind == "split" else of.inputs
+        with one_blas_thread():
+            return ask(*self._parents(parents))
+
+    def without_parents(self, child: int) -> Floats:
+        """Probabilities (n, k) of the categories of a child by its model without parents; 1 if unknown.
+
+        Of held-out rows where scores are cross-validated.
+        """
+        return self._children[child].alone_table
+
+    def is_compiled(self, child: int) -> bool:
+        """Whether all fits of a child are compiled regressions, or frequencies."""
+        return all(each.prepared.is_compiled for each in self._children[child].rounds)
 
     def _bound(self, child: int, parents: tuple[int, ...]) -> float:
         return -self._pay(self._kinds(child, parents)[0], child, parents)
 
     def _kinds(self, child: int, parents: tuple[int, ...]) -> tuple[Parametrisation, ...]:
-        """Parametrisations to be tried; several only where scores are cross-validated."""
+        """Parametrisations to be tried; several only where scores are cross-validated and cheap."""
         if not parents:
             return ("split",)
         if self.parametrisation != "auto":
             return (self.parametrisation,)
-        if self._penalty is None:
+        if self._penalty is None and self.is_compiled(child):
             return ("inputs", "split")
+        if is_made_of_trees(self._children.estimators[child]):
+            return ("inputs",)
         if child not in self._chosen_for:
             self._choose({child, *self._children.made})  # all at once, side by side
         return (self._chosen_for[child],)
@@ -231,7 +254,11 @@ class FamilyScorer:
         """Choose a parametrisation for each child, once and for all."""
         left = [c for c in children if c not in self._chosen_for]
         kinds = self._run(better_parametrisation, ((self._held_out[c], *self._trial(c)) for c in left), left)
-        self._chosen_for.update(zip(left, kinds, strict=True))
+        for c in left:
+            self._chosen_for[c] = "inputs" if self._is_late() else next(kinds)
+
+    def _is_late(self) -> bool:
+        return self.deadline is not None and time.monotonic() > self.deadline
 
     def _trial(self, child: int) -> tuple[Codes, list[int]]:
         """Parents by which to choose a parametrisation: the two that tell most of the child by themselves."""
@@ -244,50 +271,9 @@ class FamilyScorer:
         self, function: Callable[..., T], tasks: Iterable[tuple[Any, ...]], children: Iterable[int]
     ) -> Iterator[T]:
         """Yield the answers to tasks about some children; compiled code runs in threads."""
-        rounds = (each for c in children for each in self._children[c].rounds)
-        return run_in_turn(
-            function, tasks, self.n_jobs, threads=all(each.prepared.is_compiled for each in rounds)
-        )
-
-
-class _Whole(NamedTuple):
-    """A family whose score is wanted, whatever it is."""
-
-    child: int
-    parents: tuple[int, ...]
-    floor: float = -np.inf
+        threads = all(self.is_compiled(c) for c in children)
+        return run_in_turn(function, tasks, self.n_jobs, threads=threads)
 
 
 def _alone(child: Child) -> Floats:
-    return child.alone
-
-
-def _check(parametrisation: str, score: Any, strength: float) -> None:
-    if parametrisation not in ("auto", *get_args(Parametrisation)):
-        raise InputError(
-            f"FamilyScorer: parametrisation must be split, inputs or auto; found {parametrisation!r}."
-        )
-    if not callable(score) and score not in get_args(Score):
-        raise InputError(
-            f"FamilyScorer: score must be one of {', '.join(get_args(Score))}, or a callable; found"
-            f" {score!r}."
-        )
-    if not 0 < strength < np.inf:
-        raise InputError(f"FamilyScorer: strength must be a number > 0, found {strength!r}.")
-
-
-def _resolve(score: Score | Penalty, estimators: Sequence[Any] | None) -> Score | Penalty:
-    if callable(score) or score != "auto":
-        return score
-    modest = (GaussianNB, BernoulliNB, CategoricalNB, MixedNaiveBayes)
-    known = (e is None or is_deterministic(e) or isinstance(last_step(e), modest) for e in estimators or ())
-    return "bic" if all(known) else "cv"
-
-
-def _require_logistic(estimators: Sequence[Any]) -> None:
-    for each in estimators:
-        if not is_deterministic(each):
-            raise InputError(
-                f"FamilyScorer: the parameters of {name_of(each)} cannot be counted, as bic-true and aic-true"
-                ' do; choose another score, such as "cv".'
-            )
+    return child.alone_table

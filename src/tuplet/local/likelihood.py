@@ -81,23 +81,27 @@ class Child:
         return float(self._weights.sum())
 
     @cached_property
-    def alone(self) -> Floats:
-        """What the model without parents gives to the category of every row (n,); 1 where it is unknown."""
-        answer = np.ones(len(self.y))
+    def alone_table(self) -> Floats:
+        """What the model without parents gives to all categories (n, k); 1 in rows whose child is unknown."""
+        answer = np.ones((len(self.y), self.card))
         for each in self.rounds:
             base = Base.fit(each.prepared, each.y, self.card, self.weight)
-            proba = base.proba(take_rows(each.prepared.Z, each.rows))
-            answer[each.rows] = _at(proba, self.y[each.rows])
+            answer[each.rows] = base.proba(take_rows(each.prepared.Z, each.rows))
         return answer
+
+    @cached_property
+    def alone(self) -> Floats:
+        """What the model without parents gives to the category of every row (n,); 1 where it is unknown."""
+        return _at(self.alone_table, np.maximum(self.y, 0))
 
     @property
     def is_warm(self) -> bool:
-        """Whether `alone` is there already."""
-        return "alone" in self.__dict__
+        """Whether `alone_table` is there already."""
+        return "alone_table" in self.__dict__
 
-    def warm_up(self, alone: Floats) -> None:
-        """Take `alone` from a copy that has computed it in another process."""
-        self.__dict__["alone"] = alone
+    def warm_up(self, alone_table: Floats) -> None:
+        """Take `alone_table` from a copy that has computed it in another process."""
+        self.__dict__["alone_table"] = alone_table
 
     def split(self, parents: Codes, parent_cards: Sequence[int], floor: float = -np.inf) -> float:
         """Log-likelihood with one classifier for each configuration of the parents (n, p).

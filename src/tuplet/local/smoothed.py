@@ -10,6 +10,7 @@ from sklearn import config_context
 from sklearn.base import clone
 
 from tuplet.exceptions import InputError, IntractableError
+from tuplet.local.calibration import Calibration, calibrated
 from tuplet.local.estimators import name_of, require_probabilities, weight_arguments
 from tuplet.local.inputs import Features, n_rows, take_rows
 from tuplet.typing import UNKNOWN, Codes, Floats
@@ -32,6 +33,9 @@ class SmoothedClassifier:
 
     which fades as N grows and is the marginal where there is nothing to learn from.
 
+    Trees, their ensembles and neighbours are too sure of themselves, which a pseudo-row cannot mend. Their
+    probabilities p are calibrated first, by rows that they were not fitted to; see `Calibration`.
+
     Parameters
     ----------
     estimator : classifier or None
@@ -40,11 +44,13 @@ class SmoothedClassifier:
         The code that each column of `estimator.predict_proba` stands for.
     counts : array, shape (k,)
         Total training weight of every category.
+    calibration : Calibration or None
     """
 
     estimator: Any
     classes: Codes
     counts: Floats
+    calibration: Calibration | None = None
 
     @classmethod
     def fit(
@@ -68,11 +74,10 @@ class SmoothedClassifier:
         require_size(
             f"Fitting {name_of(estimator)} to {len(classes):,} classes", n_rows(inputs), len(classes)
         )
-        fitted = clone(estimator)
-        weights = weight_arguments(fitted, sample_weight)
-        with config_context(enable_metadata_routing=False):  # the arguments name their steps already
-            fitted.fit(inputs, np.searchsorted(classes, child), **weights)
-        return cls(fitted, classes[np.asarray(fitted.classes_)], counts)
+        fitted, calibration = calibrated(
+            _fit, estimator, inputs, np.searchsorted(classes, child), sample_weight
+        )
+        return cls(fitted, classes[np.asarray(fitted.classes_)], counts, calibration)
 
     @property
     def card(self) -> int:
@@ -84,6 +89,10 @@ class SmoothedClassifier:
         require_size(f"The probabilities of {self.card:,} categories", n_rows(inputs), self.card)
         if self.estimator is None:
             return np.repeat(np.log(self.smooth(np.ones((1, len(self.classes))))), n_rows(inputs), axis=0)
+        return np.log(self.smooth(self.proba(inputs)))
+
+    def proba(self, inputs: Features) -> Floats:
+        """Probabilities (n, c) of the seen classes, calibrated but not smoothed."""
         proba = np.asarray(self.estimator.predict_proba(inputs), dtype=float)
         total = proba.sum(axis=1, keepdims=True)
         if not (np.isfinite(total) & (total > 0)).all():
@@ -91,7 +100,8 @@ class SmoothedClassifier:
                 f"{name_of(self.estimator)}.predict_proba gave rows that are no probabilities; choose another"
                 " estimator or look at the scale of the features."
             )
-        return np.log(self.smooth(proba / total))
+        proba /= total
+        return proba if self.calibration is None else self.calibration.apply(proba)
 
     def smooth(self, proba: Floats) -> Floats:
         """Smoothed probabilities (..., k), from those of the seen classes (..., c), which are overwritten."""
@@ -103,6 +113,13 @@ class SmoothedClassifier:
             proba[..., self.classes] = seen
         proba += share
         return proba
+
+
+def _fit(estimator: Any, inputs: Features, y: Codes, weight: Floats | None) -> Any:
+    """Fit a clone to classes 0 .. c - 1."""
+    fitted = clone(estimator)
+    with config_context(enable_metadata_routing=False):  # the arguments name their steps already
+        return fitted.fit(inputs, y, **weight_arguments(fitted, weight))
 
 
 def require_size(what: str, n: int, width: int) -> None:

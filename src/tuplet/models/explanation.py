@@ -53,6 +53,9 @@ class LocalNetwork:
         Names and labels.
     row : int
         Position of the row.
+    observed : tuple of tuples of str
+        Features that are parents of each class variable, with their values in this row ("sex=male"); empty if
+        there are none.
 
     References
     ----------
@@ -82,12 +85,18 @@ class LocalNetwork:
     parents: ParentSets
     space: ClassSpace
     row: int = 0
+    observed: tuple[tuple[str, ...], ...] = ()
 
     def __post_init__(self) -> None:
         if self.joint.cards != self.space.cards or len(self.parents) != self.space.n_variables:
             raise InputError(
                 f"LocalNetwork: a distribution with cardinalities {self.joint.cards} and the parents of"
                 f" {len(self.parents)} variables do not belong to {self.space!r}."
+            )
+        if self.observed and len(self.observed) != self.space.n_variables:
+            raise InputError(
+                f"LocalNetwork: observed must have an entry for each of the {self.space.n_variables} class"
+                f" variables, found {len(self.observed)}."
             )
         rows = row_positions(self.row, len(self.joint), "LocalNetwork")
         if len(rows) != 1:
@@ -232,6 +241,7 @@ class LocalNetwork:
         for child, given in enumerate(self.parents[:_SHOWN]):
             order = sorted(given, key=lambda parent: -strengths[parent, child])
             words = [f"{names[parent]} {strengths[parent, child]:.2g}" for parent in order]
+            words += self.observed[child] if self.observed else ()
             reasons.append(first_words(words, ", ", 48))
         remarks = [f"... {len(names) - _SHOWN} more"] if len(names) > _SHOWN else []
         remarks += [text] if (text := estimate_text(self.joint)) else []

@@ -1,0 +1,202 @@
+"""How much to believe a classifier that remembers its training rows."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    BaggingClassifier,
+    ExtraTreesClassifier,
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
+from sklearn.neighbors import KNeighborsClassifier, RadiusNeighborsClassifier
+from sklearn.pipeline import Pipeline
+from sklearn.tree import DecisionTreeClassifier
+
+from tuplet.local.inputs import Features, take_rows
+from tuplet.typing import Codes, Floats
+
+__all__ = ["Calibration", "calibrated", "is_made_of_trees", "needs_calibration"]
+
+_FEWEST = 30
+"""Rows below which nothing is held out: configurations that small lean on the model without parents."""
+
+_HELD_OUT, _PARTS = 80, 4
+"""Rows that suffice to find two numbers; they come from as many of four parts as it takes."""
+
+_CELLS = 2**18
+"""Probabilities beyond which the numbers are found from a part of the rows."""
+
+_POWERS = np.exp(np.linspace(np.log(0.25), np.log(2.5), 21))
+_SHARES = np.array([0.001, 0.003, 0.01, 0.02, 0.04, 0.08, 0.15, 0.25])
+
+_TREES = (
+    DecisionTreeClassifier,
+    RandomForestClassifier,
+    ExtraTreesClassifier,
+    BaggingClassifier,
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    AdaBoostClassifier,
+)
+_NEIGHBOURS = (KNeighborsClassifier, RadiusNeighborsClassifier)
+_LIBRARIES = ("xgboost", "lightgbm", "catboost")
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Probabilities mixed with the frequencies of the classes, then raised to a power.
+
+        p'(y) proportional to ((1 - s) p(y) + s f(y)) ^ b
+
+    A forest that never saw a class in a leaf says zero, which only a share s of the frequencies f can mend;
+    boosting is too sure everywhere, which a power b < 1 mends (temperature 1/b).
+
+    Parameters
+    ----------
+    power : float
+        The number b.
+    share : float
+        The number s.
+    frequencies : array, shape (c,)
+
+    Examples
+    --------
+    >>> Calibration(0.5, 0.1, np.array([0.5, 0.5])).apply(np.array([[1.0, 0.0]])).round(3)
+    array([[0.813, 0.187]])
+    """
+
+    power: float
+    share: float
+    frequencies: Floats
+
+    @classmethod
+    def learn(cls, proba: Floats, y: Codes, weight: Floats | None, frequencies: Floats) -> Calibration:
+        """Find the numbers under which labels y (n,) of held-out rows are most likely.
+
+        Parameters
+        ----------
+        proba : array, shape (n, c)
+            What the classifier says of rows that it was not fitted to.
+
+        Notes
+        -----
+        A normal distribution of log b around 0, with standard deviation 1/2, keeps a few rows from saying too
+        much.
+        """
+        weight = np.ones(len(y)) if weight is None else weight
+        some = slice(None, None, -(-proba.size // _CELLS))
+        proba, y, weight = proba[some], y[some], weight[some]
+        best, chosen = -np.inf, (1.0, float(_SHARES[0]))
+        for share in _SHARES:
+            log = np.log((1 - share) * proba + share * frequencies)
+            own = log[np.arange(len(y)), y]
+            for power in _POWERS:
+                value = power * (weight @ own) - weight @ np.log(np.exp(power * log).sum(axis=1))
+                value -= 2 * np.log(power) ** 2
+                if value > best:
+                    best, chosen = value, (float(power), float(share))
+        return cls(*chosen, frequencies)
+
+    def apply(self, proba: Floats) -> Floats:
+        """Return calibrated probabilities (n, c)."""
+        mixed = ((1 - self.share) * proba + self.share * self.frequencies) ** self.power
+        return np.asarray(mixed / mixed.sum(axis=1, keepdims=True))
+
+
+def needs_calibration(estimator: Any) -> bool:
+    """Return whether a classifier is a tree, made of trees, or asks neighbours: then 1 means little."""
+    return is_made_of_trees(estimator) or isinstance(_last(estimator), _NEIGHBOURS)
+
+
+def is_made_of_trees(estimator: Any) -> bool:
+    """Return whether a classifier is a tree, a forest or boosting, maybe behind other steps."""
+    last = _last(estimator)
+    return isinstance(last, _TREES) or type(last).__module__.split(".")[0] in _LIBRARIES
+
+
+def _last(estimator: Any) -> Any:
+    return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+
+
+def _has_out_of_bag(estimator: Any) -> bool:
+    """Return whether a classifier can tell what it would say of training rows by parts that lack them."""
+    if isinstance(estimator, (RandomForestClassifier, ExtraTreesClassifier)):
+        return bool(estimator.bootstrap) and not estimator.warm_start
+    return False
+
+
+def calibrated(
+    fit: Callable[..., Any], estimator: Any, inputs: Features, y: Codes, weight: Floats | None
+) -> tuple[Any, Calibration | None]:
+    """Fit a classifier, and find out how much to believe it.
+
+    Out-of-bag answers of a forest cost nothing; otherwise a quarter of the rows is held out for a first fit,
+    more often where that is not enough rows.
+
+    Parameters
+    ----------
+    fit : callable
+        (estimator, inputs, y, weight) -> fitted clone.
+    y : int array, shape (n,)
+        Classes 0 to c - 1, all of them present.
+    """
+    if len(y) < _FEWEST or not needs_calibration(estimator):
+        return fit(estimator, inputs, y, weight), None
+    frequencies = np.bincount(y, weight) / (len(y) if weight is None else weight.sum())
+    if _has_out_of_bag(estimator):
+        fitted, proba = _fit_forest(fit, estimator, inputs, y, weight)
+        rows = np.flatnonzero(proba.sum(axis=1) > 0)
+    else:
+        fitted = fit(estimator, inputs, y, weight)
+        rows, proba = _hold_out(fit, estimator, inputs, y, weight)
+    if not len(rows):
+        return fitted, None
+    some = None if weight is None else weight[rows]
+    return fitted, Calibration.learn(proba[rows], y[rows], some, frequencies)
+
+
+def _fit_forest(
+    fit: Callable[..., Any], estimator: Any, inputs: Features, y: Codes, weight: Floats | None
+) -> tuple[Any, Floats]:
+    """Fit a forest; return its out-of-bag probabilities (n, c), zeros where every tree has seen a row."""
+    changed = type(estimator)(**estimator.get_params(deep=False)).set_params(oob_score=True)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Some inputs do not have OOB scores")
+        fitted = fit(changed, inputs, y, weight)
+    return fitted, np.nan_to_num(np.asarray(fitted.oob_decision_function_, dtype=float))
+
+
+def _hold_out(
+    fit: Callable[..., Any], estimator: Any, inputs: Features, y: Codes, weight: Floats | None
+) -> tuple[Codes, Floats]:
+    """Return rows that were held out, and probabilities (n, c) that are right for these."""
+    proba, done = np.zeros((len(y), int(y.max()) + 1)), []
+    for held in _parts(y):
+        learn = np.setdiff1d(np.arange(len(y)), held)
+        present, codes = np.unique(y[learn], return_inverse=True)
+        if len(present) < 2:
+            continue
+        some = None if weight is None else weight[learn]
+        fitted = fit(estimator, take_rows(inputs, learn), codes, some)
+        answer = np.asarray(fitted.predict_proba(take_rows(inputs, held)), dtype=float)
+        proba[np.ix_(held, present)] = answer / answer.sum(axis=1, keepdims=True)
+        done.append(held)
+    return np.concatenate([np.zeros(0, dtype=np.intp), *done]), proba
+
+
+def _parts(y: Codes) -> Iterator[Codes]:
+    """Yield rows to be held out, each time a quarter with all classes in proportion."""
+    # Random, but the same for the same rows: scores of families must not depend on luck.
+    order = np.random.default_rng(0).permutation(len(y))
+    order = order[np.argsort(y[order], kind="stable")]
+    n_parts = min(_PARTS, -(-_HELD_OUT * _PARTS // len(y)))
+    for part in range(n_parts):
+        yield np.sort(order[part::_PARTS])

@@ -1,0 +1,214 @@
+"""Scores of families in which discrete features may be inputs, parents, or both."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import groupby
+from typing import Literal, TypeAlias, cast, final
+
+import numpy as np
+
+from tuplet.local.families import Family, FamilyScorer
+from tuplet.local.feature_search import Wanted, all_subsets, n_subsets, one_at_a_time
+from tuplet.local.fixed import ObservedModel
+from tuplet.local.offers import information
+from tuplet.typing import Codes, Floats
+
+__all__ = ["MixedFamilyScorer", "Role"]
+
+Role: TypeAlias = Literal["inputs", "parents", "both"]
+
+_FEW_SUBSETS = 300
+"""Subsets of features of which the best is found by looking at all: those of 12 features, 3 at a time."""
+
+
+@final
+@dataclass
+class MixedFamilyScorer:
+    """Scores of class variables with class parents, each with the best discrete features as further parents.
+
+    Parameters
+    ----------
+    scorers : mapping of role to FamilyScorer
+        "inputs" has all features as inputs and the class variables alone as variables; "parents" has the
+        features that are no discrete ones as inputs, and the discrete features as variables behind the class
+        variables; "both" has all features as inputs and the same variables. One role, or all three: then a
+        child gets the one that suits it best.
+    codes : int array, shape (n, m)
+        Codes of the class variables.
+    n_features : int
+        Number f of discrete features, which have the numbers m to m + f - 1.
+    max_features : int
+        Largest number of features among the parents of a child.
+    deadline : float, optional
+        Value of `time.monotonic()` from which on roles are not compared any more.
+
+    Notes
+    -----
+    For each set of class parents the best subset of features is chosen, by the same score: of all subsets,
+    where these are no more than 300, scores are penalised and configurations split; otherwise one at a time,
+    beginning with those of the best smaller set.
+
+    Of several roles a child gets the one under which held-out rows are most likely, for the family that
+    scores best with none, one or two of the class variables that tell most of it. Features as parents must be
+    better by ln N, as splitting must be. They are inputs without further ado where configurations are not
+    split, for then they would be inputs in any case, and where scores are cross-validated: the search would
+    need many fits, and forests, for which that is the default, split by them anyway.
+    """
+
+    scorers: Mapping[Role, FamilyScorer]
+    codes: Codes
+    n_features: int
+    max_features: int
+    deadline: float | None = None
+    _roles: dict[int, Role] = field(default_factory=dict)
+    _features: dict[tuple[int, tuple[int, ...]], tuple[int, ...]] = field(default_factory=dict)
+    _values: dict[tuple[int, tuple[int, ...]], float] = field(default_factory=dict)
+
+    def score(self, families: Sequence[Family]) -> Iterator[float]:
+        """See `FamilyScorer.score`."""
+        for plain, some in groupby(families, key=lambda family: self.role_of(family.child) == "inputs"):
+            if plain:
+                yield from self.scorers["inputs"].score(list(some))
+            else:
+                yield from map(self._with_features, some)
+
+    @property
+    def bound(self) -> Callable[[int, tuple[int, ...]], float] | None:
+        """See `FamilyScorer.bound`: it holds whatever features are added, since these are more parents."""
+        return None if self._any.bound is None else self._bound
+
+    def role_of(self, child: int) -> Role:
+        """Return the role of discrete features for a child."""
+        if child not in self._roles:
+            self._roles[child] = self._choose(child)
+        return self._roles[child]
+
+    def without_parents(self, child: int) -> Floats:
+        """See `FamilyScorer.without_parents`."""
+        return self.scorers[self.role_of(child)].without_parents(child)
+
+    def is_compiled(self, child: int) -> bool:
+        """See `FamilyScorer.is_compiled`."""
+        return self.scorers[self.role_of(child)].is_compiled(child)
+
+    def features_of(self, child: int, parents: Sequence[int]) -> tuple[int, ...]:
+        """Return the discrete features (numbered from 0) among the parents of a child with class parents."""
+        m = self.codes.shape[1]
+        return tuple(f - m for f in self._numbers(child, tuple(parents)))
+
+    def model(self, child: int, parents: Sequence[int]) -> ObservedModel:
+        """Return the model of a child with class parents and its features, fitted to all rows."""
+        parents = tuple(parents)
+        scorer, features = self.scorers[self.role_of(child)], self._numbers(child, parents)
+        inner = scorer.model(child, (*parents, *features))
+        return ObservedModel(inner, scorer.model(child, parents) if features else None, len(parents))
+
+    def strengths(self, child: int, parents: Sequence[int]) -> dict[int, float]:
+        """Return what the score of a child loses without each of its features (numbered from 0)."""
+        parents = tuple(parents)
+        scorer, features = self.scorers[self.role_of(child)], self._numbers(child, parents)
+        if not features:
+            return {}
+        fewer = [tuple(g for g in features if g != f) for f in features]
+        wanted = [Wanted(child, (*parents, *some)) for some in [features, *fewer]]
+        own, *without = scorer.score(wanted)
+        m = self.codes.shape[1]
+        return {f - m: own - value for f, value in zip(features, without, strict=True)}
+
+    # -- which features -----------------------------------------------------------------------------------
+
+    @cached_property
+    def _any(self) -> FamilyScorer:
+        return next(iter(self.scorers.values()))
+
+    @property
+    def _all(self) -> range:
+        m = self.codes.shape[1]
+        return range(m, m + self.n_features)
+
+    def _bound(self, child: int, parents: tuple[int, ...]) -> float:
+        bound = self.scorers[self.role_of(child)].bound
+        assert bound is not None
+        return bound(child, parents)
+
+    def _numbers(self, child: int, parents: tuple[int, ...]) -> tuple[int, ...]:
+        """Features of a family; found now if it was never scored, as when its score was known to be low."""
+        if self.role_of(child) == "inputs":
+            return ()
+        if (child, parents) not in self._features:
+            self._with_features(Wanted(child, parents))
+        return self._features[child, parents]
+
+    def _with_features(self, family: Family) -> float:
+        """Score a family with its best features, and keep these."""
+        wanted = Wanted(family.child, tuple(family.parents), family.floor)
+        value, features = self._search(wanted, self.scorers[self.role_of(wanted.child)], self._start(wanted))
+        self._features[wanted[:2]], self._values[wanted[:2]] = features, value
+        return value
+
+    def _start(self, family: Wanted) -> tuple[int, ...]:
+        """Features of the best family with one class parent less."""
+        smaller = [
+            (family.child, tuple(p for p in family.parents if p != parent)) for parent in family.parents
+        ]
+        known = [key for key in smaller if key in self._features]
+        return self._features[max(known, key=self._values.__getitem__)] if known else ()
+
+    def _search(
+        self, family: Wanted, scorer: FamilyScorer, start: tuple[int, ...]
+    ) -> tuple[float, tuple[int, ...]]:
+        largest = min(self.max_features, self.n_features)
+        few = scorer.bound is not None and n_subsets(self.n_features, largest) <= _FEW_SUBSETS
+        if few and (not self._all or scorer.parametrisation_of(family.child, self._all[:1]) == "split"):
+            assert scorer.bound is not None
+            return all_subsets(family, self._all, largest, scorer.score, scorer.bound)
+        return one_at_a_time(family, self._all, largest, scorer.score, start)
+
+    # -- which role ---------------------------------------------------------------------------------------
+
+    def _choose(self, child: int) -> Role:
+        if len(self.scorers) == 1:
+            return next(iter(self.scorers))
+        late = self.deadline is not None and time.monotonic() > self.deadline
+        if late or self._any.bound is None or not self._splits("parents", child):
+            return "inputs"
+        trials, plain = self._trials(child), self.scorers["inputs"]
+        parents, features = self._best_trial(child, trials)
+        if not features:
+            return "inputs"
+        values = plain.score([Wanted(child, some) for some in trials])
+        _, simplest = max(zip(values, trials, strict=True))
+        goal = plain.held_out(child, simplest) + np.log(max(1, len(self.codes)))
+        chosen: Role = "inputs"
+        others: tuple[Role, ...] = ("parents", "both")
+        for role in others:
+            if self._splits(role, child):
+                value = self.scorers[role].held_out(child, (*parents, *features))
+                goal, chosen = (value, role) if value > goal else (goal, chosen)
+        return chosen
+
+    def _splits(self, role: Role, child: int) -> bool:
+        """Whether a child has a classifier for each configuration; features are merely inputs otherwise."""
+        return self.scorers[role].parametrisation_of(child, (self._all[0],)) == "split"
+
+    def _trials(self, child: int) -> list[tuple[int, ...]]:
+        """Sets of none, one and two of the class variables that tell most of a child by themselves."""
+        others = [v for v in range(self.codes.shape[1]) if v != child]
+        others.sort(key=lambda v: -information(self.codes[:, child], self.codes[:, v]))
+        return [tuple(sorted(others[:size])) for size in range(min(2, len(others)) + 1)]
+
+    def _best_trial(
+        self, child: int, trials: list[tuple[int, ...]]
+    ) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Class parents and features that score best where discrete features are parents alone."""
+        best, features = -np.inf, cast("tuple[int, ...]", ())
+        answer = trials[0], features
+        for parents in trials:
+            value, some = self._search(Wanted(child, parents, best), self.scorers["parents"], features)
+            if value > best:
+                best, answer, features = value, (parents, some), some
+        return answer

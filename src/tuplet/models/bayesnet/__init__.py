@@ -1,0 +1,13 @@
+"""Bayesian networks over the class variables, with any classifier as local model.
+
+- `classifier`: `BayesNetClassifier`.
+- `views`: the features, as inputs of classifiers and as codes of parents.
+- `learning`: scores of families, then the graph, within a time budget.
+- `network`: the fitted models, which become factors once x is known.
+- `rules`: the user's settings, checked.
+- `reading`: the graph as a table and as a picture.
+"""
+
+from tuplet.models.bayesnet.classifier import BayesNetClassifier
+
+__all__ = ["BayesNetClassifier"]

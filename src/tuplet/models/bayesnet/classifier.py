@@ -1,0 +1,328 @@
+"""The classifier: settings, fit, prediction."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, cast, final, get_args
+
+import numpy as np
+import pandas as pd
+
+from tuplet.inference import Engine, Exact
+from tuplet.joint import FactorGraph, JointDistribution
+from tuplet.local.encoding import FeatureEncoder
+from tuplet.local.inputs import Features, n_rows
+from tuplet.local.mixed_families import MixedFamilyScorer, Role
+from tuplet.models.base import JointClassifier
+from tuplet.models.bayesnet.learning import Clock, find_candidates, find_graph, gap_of
+from tuplet.models.bayesnet.network import Network
+from tuplet.models.bayesnet.reading import Graph
+from tuplet.models.bayesnet.rules import (
+    Variable,
+    require_choice,
+    require_count,
+    require_seconds,
+    to_edges,
+    widest,
+)
+from tuplet.models.bayesnet.scoring import list_size, make_scorer, possible_roles, shorten
+from tuplet.models.bayesnet.views import Columns, FeatureViews
+from tuplet.models.explanation import LocalNetwork
+from tuplet.models.links import estimators_by_variable
+from tuplet.progress import Show
+from tuplet.typing import Codes, Floats, Seed
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["BayesNetClassifier"]
+
+_RULES: tuple[Literal["required", "forbidden"], ...] = ("required", "forbidden")
+
+
+@final
+class BayesNetClassifier(JointClassifier):
+    """A Bayesian network over the class variables given x: p(y | x) = prod_j p(y_j | x, y_parents(j)).
+
+    Every local distribution is any classifier. The graph is the one with the best score of all that have at
+    most `max_parents` parents each: proven to be so, or with the gap that is left (paper term: generalised
+    Bayesian network classifier, GBNC).
+
+    Parameters
+    ----------
+    estimator : classifier, or mapping of names to classifiers, optional
+        Any scikit-learn classifier with `predict_proba`; `default_estimator()`, imputed and standardised
+        logistic regression, if None: its many fits run compiled, and are by far the fastest.
+    max_parents : int
+        Largest number of parents of a class variable.
+    parametrisation : {"auto", "split", "inputs"}
+        How parents enter: "split" has a classifier for each of their configurations, as the paper does;
+        "inputs" gives them to one classifier as one-hot columns; "auto" takes for each variable what scores
+        more.
+    criterion : {"auto", "bic", "bic-true", "aic", "aic-true", "cv"} or callable
+        What the graph maximises; see `FamilyScorer`. "bic" is the paper's, which does not count the weights
+        of the features; "cv" is the log-likelihood of rows held out. "auto" is "bic" for logistic
+        regressions and naive Bayes, "cv" otherwise.
+    discrete_as : {"auto", "inputs", "parents", "both"}
+        How discrete features enter: "inputs" one-hot, or as the estimators take them; "parents" as further
+        parents of class variables, kept from the classifiers, as the paper does; or "both". "auto" takes for
+        each class variable what predicts held-out rows best; see `MixedFamilyScorer`. Without any other
+        features, "parents" gives smoothed frequencies for each configuration.
+    discrete_features : sequence of int or str
+        Positions or names of columns of numbers that are discrete features, besides the columns of a frame
+        that are text, categories or booleans: those always are.
+    max_feature_parents : int
+        Largest number of features among the parents of a class variable.
+    shortlist : int, None or "auto"
+        Number of sets of parents that are scored for each class variable, with all their subsets: those that
+        promise most by a cheap guess (see `Shortlist`). None scores all. "auto" does so too, except where
+        the criterion is "cv" and classifiers are others than logistic regressions: then the list has 5.
+    required, forbidden : sequence of (parent, child)
+        Edges that must or must not be there, by names or positions of the class variables.
+    method : {"auto", "exact", "integer", "order"}
+        Search of the graph; see `tuplet.structure.find_dag`.
+    max_width : int, None or "auto"
+        Largest width of the moral graph, which decides what prediction costs. "auto" keeps tables of a row
+        below 65,536 cells; None allows any.
+    time_budget : float, optional
+        Seconds for `fit`, about half of them for scores and the rest for the search; what is found by then
+        is a valid model.
+    engine : Engine, optional
+        How the joint distribution is queried; `Exact()` unless told.
+    n_jobs : int, optional
+        Fits that run side by side.
+    random_state : int, Generator or None
+        For folds and searches, and for estimators whose own `random_state` is None.
+    progress : bool or "auto"
+        A line with the time left on standard error; "auto" shows it in terminals.
+
+    Attributes
+    ----------
+    parents_ : tuple of tuples of int
+        Class variables that are parents of each class variable.
+    feature_parents_ : tuple of tuples of str
+        Names of the discrete features that are parents of each class variable.
+    discrete_as_ : tuple of str
+        How discrete features enter for each class variable: "inputs", "parents" or "both".
+    models_ : list of LocalModel
+        p(y_j | x, parents) of each class variable, the class parents first.
+    found_ : Found
+        Score of the graph, upper bound, gap, whether it is proven and by what method.
+    candidates_ : Candidates
+        Local scores of all sets of parents that can matter, and how many were scored and skipped.
+    proven_ : bool
+        Whether no graph is better: the search has a proof, and no set of parents was left out.
+    gap_ : float
+        How much higher the score of any graph can be, at most; infinity where nothing is known of sets that
+        were left out.
+    seconds_ : dict
+        Wall time of the phases "scores", "search" and "models".
+
+    Notes
+    -----
+    A configuration that is rare, empty or lacks labels backs off to the model without parents, so no label
+    has probability zero. A row whose value of a feature parent is missing or new is judged by the model with
+    the class parents alone; missing values that training knows of are a category of their own.
+
+    An interrupt (Ctrl-C) while scoring ends it as the time budget does, with a warning; so does one during
+    the search.
+
+    References
+    ----------
+    Generalised Bayesian network classifiers; equations (4), (13) and (20).
+
+    Examples
+    --------
+    >>> X = [[0.0], [0.1], [1.0], [1.1], [1.2], [0.2]] * 8
+    >>> y = [["dry", "no"], ["dry", "no"], ["wet", "yes"], ["dry", "no"], ["wet", "yes"], ["wet", "yes"]] * 8
+    >>> model = BayesNetClassifier().fit(X, y)
+    >>> model.parents_, model.proven_
+    (((1,), ()), True)
+    >>> model.predict([[0.0], [1.1]], loss="subset")
+    array([['dry', 'no'],
+           ['wet', 'yes']], dtype='<U3')
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        max_parents: int = 3,
+        parametrisation: Literal["auto", "split", "inputs"] = "auto",
+        criterion: Any = "auto",
+        discrete_as: Literal["auto", "inputs", "parents", "both"] = "auto",
+        discrete_features: Sequence[int | str] = (),
+        max_feature_parents: int = 3,
+        shortlist: int | Literal["auto"] | None = "auto",
+        required: Sequence[tuple[Variable, Variable]] = (),
+        forbidden: Sequence[tuple[Variable, Variable]] = (),
+        method: Literal["auto", "exact", "integer", "order"] = "auto",
+        max_width: int | Literal["auto"] | None = "auto",
+        time_budget: float | None = None,
+        engine: Engine | None = None,
+        n_jobs: int | None = None,
+        random_state: Seed = None,
+        progress: Show = "auto",
+    ) -> None:
+        self.estimator = estimator
+        self.max_parents = max_parents
+        self.parametrisation = parametrisation
+        self.criterion = criterion
+        self.discrete_as = discrete_as
+        self.discrete_features = discrete_features
+        self.max_feature_parents = max_feature_parents
+        self.shortlist = shortlist
+        self.required = required
+        self.forbidden = forbidden
+        self.method = method
+        self.max_width = max_width
+        self.time_budget = time_budget
+        self.engine = engine
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.progress = progress
+
+    def _estimators(self, names: tuple[str, ...] | None = None) -> list[Any]:
+        return estimators_by_variable(self.estimator, names)
+
+    # -- features -----------------------------------------------------------------------------------------
+
+    def _validate(self, X: Any, estimators: list[Any], *, reset: bool = False) -> Features:
+        features = super()._validate(X, estimators, reset=reset)
+        if reset:
+            names = getattr(self, "feature_names_in_", None)
+            self._columns = Columns.of(X, self.n_features_in_, names, self.discrete_features)
+        return features
+
+    def _learn_encoder(self, X: Features, estimators: list[Any]) -> FeatureEncoder | None:
+        encoder = super()._learn_encoder(self._columns.declared(X), estimators)
+        self._views = FeatureViews.learn(X, self._columns, encoder, estimators)
+        return encoder
+
+    def _encode(self, X: Features) -> Features:
+        return X  # there are several views of it, see `FeatureViews`
+
+    # -- fitting ------------------------------------------------------------------------------------------
+
+    def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
+        self._check()
+        clock, rng = Clock.start(self.time_budget), np.random.default_rng(self.random_state)
+        scorer = self._scorer(X, codes, sample_weight, clock.deadline, rng)
+        rules = {which: to_edges(which, getattr(self, which), self.space_) for which in _RULES}
+        size = min(self.max_parents, self.space_.n_variables - 1)
+        listed = list_size(self.shortlist, self.criterion, self._estimators(self.space_.names))
+        offered = shorten(scorer, listed, self.space_.cards, max_parents=size, weight=sample_weight, **rules)
+        self.candidates_ = find_candidates(
+            offered, self.space_.n_variables, size, clock=clock, show=self.progress, **rules
+        )
+        scored = time.monotonic()
+        self.found_ = find_graph(
+            self.candidates_,
+            method=self.method,
+            clock=clock,
+            max_width=widest(self.max_width, self.space_.cards),
+            random_state=rng,
+        )
+        searched = time.monotonic()
+        self._network = Network.fit(self._views, self.found_.parents, scorer)
+        self.parents_, self.discrete_as_ = self._network.parents, self._network.roles
+        self.models_ = [each.model for each in self._network.models]
+        self.feature_parents_ = tuple(tuple(some) for some in self._network.strengths)
+        # A shortlist leaves out what it does not list, whatever that might score.
+        cut = offered is not scorer and self.candidates_.n_skipped > 0
+        self.proven_ = self.found_.proven and self.candidates_.complete and not cut
+        self.gap_ = np.inf if cut else gap_of(self.found_, self.candidates_)
+        self.seconds_ = {
+            "scores": scored - clock.begun,
+            "search": searched - scored,
+            "models": time.monotonic() - searched,
+        }
+
+    def _check(self) -> None:
+        require_count("max_parents", self.max_parents)
+        require_count("max_feature_parents", self.max_feature_parents)
+        require_choice("discrete_as", self.discrete_as, ("auto", *get_args(Role)))
+        if self.shortlist not in ("auto", None):
+            require_count("shortlist", self.shortlist)
+        require_seconds(self.time_budget)
+
+    def _scorer(
+        self,
+        X: Features,
+        codes: Codes,
+        sample_weight: Floats | None,
+        deadline: float | None,
+        rng: np.random.Generator,
+    ) -> MixedFamilyScorer:
+        estimators = self._estimators(self.space_.names)
+        roles = possible_roles(
+            self._views, self.discrete_as, estimators, self.criterion, self.max_feature_parents
+        )
+        return make_scorer(
+            self._views,
+            roles,
+            X,
+            codes,
+            self.space_.cards,
+            max_features=self.max_feature_parents,
+            deadline=deadline,
+            rng=rng,
+            estimators=estimators,
+            parametrisation=self.parametrisation,
+            score=self.criterion,
+            sample_weight=sample_weight,
+            n_jobs=self.n_jobs,
+        )
+
+    # -- prediction ---------------------------------------------------------------------------------------
+
+    def _predict_joint(self, X: Features) -> JointDistribution:
+        engine = Exact() if self.engine is None else self.engine
+        factors = self._network.factors(X)
+        return FactorGraph(self.space_.cards, factors, n_rows(X), engine=engine, log_normalizer=0.0)
+
+    # -- reading the model --------------------------------------------------------------------------------
+
+    @property
+    def _graph(self) -> Graph:
+        strengths = self._network.strengths
+        return Graph.make(self.space_.names, self.parents_, self.candidates_.scores, strengths)
+
+    def edges(self) -> pd.DataFrame:
+        """Edges of the graph: `parent`, `child`, `strength` and `kind`, the strongest first.
+
+        The strength is what the score of the child loses without that parent, with the best of its other
+        class parents, or with its other features: nats of penalised log-likelihood over all training rows. A
+        required parent has none. The kind is that of the parent: "class" or "feature".
+        """
+        return self._graph.table()
+
+    def plot(self, *, title: str = "", ax: Axes | None = None) -> Axes:
+        """Draw the graph over class variables and features that are parents, with the strengths of `edges`.
+
+        Parameters
+        ----------
+        title : str
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure.
+        """
+        return self._graph.plot(title, ax)
+
+    def explain(self, X: Any, row: int = 0) -> LocalNetwork:
+        """Bayesian network p(y | x) of one row of X: its tables, and how strong each edge is for this row.
+
+        Features that are parents have the values of the row.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame
+            With the columns of `fit`.
+        row : int
+            Position of the row in X.
+        """
+        joint = self.predict_joint(X)
+        network = LocalNetwork(cast(FactorGraph, joint.distribution), self.parents_, joint.space, row)
+        observed = self._network.observed(self._validate(X, self._estimators(joint.space.names)), network.row)
+        return replace(network, observed=observed)
