@@ -13,6 +13,7 @@ from tuplet.local.logistic import default_estimator
 from tuplet.local.smoothed import SmoothedClassifier
 from tuplet.local.split import SplitModel
 from tuplet.local.stacked import StackedModel
+from tuplet.local.temperature import TemperatureScaled
 
 __all__ = [
     "Bound",
@@ -22,5 +23,6 @@ __all__ = [
     "SmoothedClassifier",
     "SplitModel",
     "StackedModel",
+    "TemperatureScaled",
     "default_estimator",
 ]

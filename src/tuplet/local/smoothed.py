@@ -94,6 +94,11 @@ class SmoothedClassifier:
     def proba(self, inputs: Features) -> Floats:
         """Probabilities (n, c) of the seen classes, calibrated but not smoothed."""
         proba = np.asarray(self.estimator.predict_proba(inputs), dtype=float)
+        if proba.shape[1] != len(self.classes):
+            raise InputError(
+                f"{name_of(self.estimator)}.predict_proba gave {proba.shape[1]} columns for"
+                f" {len(self.classes)} classes; its number of outputs must be that of the classes."
+            )
         total = proba.sum(axis=1, keepdims=True)
         if not (np.isfinite(total) & (total > 0)).all():
             raise InputError(

@@ -20,16 +20,15 @@ from tuplet.models.bayesnet.learning import Clock, find_candidates, find_graph, 
 from tuplet.models.bayesnet.network import Network
 from tuplet.models.bayesnet.reading import Graph
 from tuplet.models.bayesnet.rules import (
-    Variable,
     require_choice,
     require_count,
     require_seconds,
-    to_edges,
     widest,
 )
 from tuplet.models.bayesnet.scoring import list_size, make_scorer, possible_roles, shorten
 from tuplet.models.bayesnet.views import Columns, FeatureViews
 from tuplet.models.explanation import LocalNetwork
+from tuplet.models.given_edges import Pairs, edge_positions
 from tuplet.models.links import estimators_by_variable
 from tuplet.progress import Show
 from tuplet.typing import Codes, Floats, Seed
@@ -156,8 +155,8 @@ class BayesNetClassifier(JointClassifier):
         discrete_features: Sequence[int | str] = (),
         max_feature_parents: int = 3,
         shortlist: int | Literal["auto"] | None = "auto",
-        required: Sequence[tuple[Variable, Variable]] = (),
-        forbidden: Sequence[tuple[Variable, Variable]] = (),
+        required: Pairs = (),
+        forbidden: Pairs = (),
         method: Literal["auto", "exact", "integer", "order"] = "auto",
         max_width: int | Literal["auto"] | None = "auto",
         time_budget: float | None = None,
@@ -210,7 +209,7 @@ class BayesNetClassifier(JointClassifier):
         self._check()
         clock, rng = Clock.start(self.time_budget), np.random.default_rng(self.random_state)
         scorer = self._scorer(X, codes, sample_weight, clock.deadline, rng)
-        rules = {which: to_edges(which, getattr(self, which), self.space_) for which in _RULES}
+        rules = {which: edge_positions(self, which) for which in _RULES}
         size = min(self.max_parents, self.space_.n_variables - 1)
         listed = list_size(self.shortlist, self.criterion, self._estimators(self.space_.names))
         offered = shorten(scorer, listed, self.space_.cards, max_parents=size, weight=sample_weight, **rules)

@@ -1,19 +1,15 @@
-"""The settings of a Bayesian network, checked, with names turned into positions."""
+"""The settings of a Bayesian network, checked."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from tuplet.exceptions import InputError
-from tuplet.space import ClassSpace
-from tuplet.structure import Edge
 
-__all__ = ["Variable", "require_choice", "require_count", "require_seconds", "to_edges", "widest"]
-
-Variable = int | str
+__all__ = ["require_choice", "require_count", "require_seconds", "widest"]
 
 _WIDEST_TABLE = 2**16
 """Cells of the largest table that prediction needs for a row, unless `max_width` says otherwise."""
@@ -35,27 +31,6 @@ def require_choice(name: str, value: Any, choices: Sequence[str]) -> None:
     """Raise `InputError` unless a setting is one of some words."""
     if value not in choices:
         raise InputError(f"BayesNetClassifier: {name} must be one of {', '.join(choices)}; found {value!r}.")
-
-
-def to_edges(which: str, pairs: Iterable[tuple[Variable, Variable]], space: ClassSpace) -> list[Edge]:
-    """Return the user's edges as positions."""
-    edges = []
-    for pair in pairs:
-        if isinstance(pair, str) or len(pair) != 2:
-            raise InputError(f"BayesNetClassifier: {which} must hold pairs (parent, child), found {pair!r}.")
-        edges.append((_position(pair[0], which, space), _position(pair[1], which, space)))
-    return edges
-
-
-def _position(variable: Variable, which: str, space: ClassSpace) -> int:
-    if isinstance(variable, str):
-        return space.position(variable)
-    if not 0 <= variable < space.n_variables:
-        raise InputError(
-            f"BayesNetClassifier: {which} names the class variable {variable}, but they are numbered"
-            f" from 0 to {space.n_variables - 1}."
-        )
-    return int(variable)
 
 
 def widest(max_width: Any, cards: Sequence[int]) -> int | None:
