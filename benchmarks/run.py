@@ -27,7 +27,7 @@ CHAPTERS = {
     "Generalised Bayesian network classifiers (paper 000)": ("bayesnet", "scaling"),
     "Multidimensional Bayesian network classifiers (paper 001)": ("mbc",),
     "Multivariate probit with regression trees (paper 002)": ("probit",),
-    "Conditional trees and their mixtures (paper 003)": ("trees",),
+    "Conditional trees and their mixtures (paper 003)": ("trees", "many_labels"),
     "Probabilistic rule stacking (paper 004)": ("rules",),
 }
 """Which benchmark stands in which chapter of the page."""
