@@ -16,14 +16,16 @@ from importlib.metadata import version
 from typing import Any
 
 from tuplet import datasets, joint, losses, metrics
-from tuplet.datasets import list_datasets, load_dataset, load_penguins
+from tuplet.datasets import list_datasets, load_dataset, load_penguins, sample_mdc_problem
 from tuplet.exceptions import TupletError, TupletWarning
-from tuplet.local import default_estimator
+from tuplet.local import MixedNaiveBayes, TemperatureScaled, default_estimator
 from tuplet.models import (
     BayesNetClassifier,
     ChainClassifier,
     DecisionClassifier,
+    GenerativeBayesNetClassifier,
     IndependentClassifier,
+    InformationGainFilter,
     InstanceLogisticClassifier,
     JointClassifier,
     MixtureClassifier,
@@ -49,10 +51,13 @@ __all__ = [
     "ChainClassifier",
     "ClassSpace",
     "DecisionClassifier",
+    "GenerativeBayesNetClassifier",
     "IndependentClassifier",
+    "InformationGainFilter",
     "InstanceLogisticClassifier",
     "JointClassifier",
     "JointPrediction",
+    "MixedNaiveBayes",
     "MixtureClassifier",
     "NeighborClassifier",
     "OutputCodingClassifier",
@@ -60,12 +65,14 @@ __all__ = [
     "PriorClassifier",
     "RandomFieldClassifier",
     "StackedFeaturesClassifier",
+    "TemperatureScaled",
     "TreeClassifier",
     "TreeEnsembleClassifier",
     "TreeMixtureClassifier",
     "TupletError",
     "TupletWarning",
     "datasets",
+    "deep",
     "default_estimator",
     "evaluate",
     "joint",
@@ -74,11 +81,12 @@ __all__ = [
     "load_penguins",
     "losses",
     "metrics",
+    "sample_mdc_problem",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    # Comparisons bring statistics, peers and pages along: a second that who only predicts need not wait.
-    if name == "evaluate":
-        return import_module("tuplet.evaluate")
+    # Comparisons bring statistics, peers and pages along, networks torch: who only predicts need not wait.
+    if name in ("evaluate", "deep"):
+        return import_module(f"tuplet.{name}")
     raise AttributeError(f"module 'tuplet' has no attribute {name!r}")

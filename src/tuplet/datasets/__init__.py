@@ -1,7 +1,17 @@
-"""Data sets: one that comes with the package, and benchmark sets from a folder."""
+"""Data sets: one that comes with the package, benchmark sets from a folder, and samples of networks."""
 
 from tuplet.datasets.base import Dataset
 from tuplet.datasets.benchmark import list_datasets, load_dataset
 from tuplet.datasets.penguins import load_penguins
+from tuplet.datasets.sampling import sample_mdc_problem
+from tuplet.networks import read_bif, write_bif
 
-__all__ = ["Dataset", "list_datasets", "load_dataset", "load_penguins"]
+__all__ = [
+    "Dataset",
+    "list_datasets",
+    "load_dataset",
+    "load_penguins",
+    "read_bif",
+    "sample_mdc_problem",
+    "write_bif",
+]

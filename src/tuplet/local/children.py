@@ -11,8 +11,9 @@ from scipy import sparse
 from sklearn.pipeline import Pipeline
 
 from tuplet.exceptions import InputError
+from tuplet.local.batches import is_plain_logistic
 from tuplet.local.estimators import seeded
-from tuplet.local.experts import Prepared, column_wise, is_plain_logistic
+from tuplet.local.experts import Prepared, column_wise
 from tuplet.local.inputs import Features
 from tuplet.local.likelihood import Child, Round
 from tuplet.local.logistic import default_estimator

@@ -1,44 +1,31 @@
-"""One classifier for each block of rows: any classifier, or many regressions in one compiled call."""
+"""One classifier for each block of rows: any classifier, or those of all blocks in one go."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, RobustScaler, StandardScaler
 
 from tuplet.kernels import sort_rows
+from tuplet.local.batches import LinearExperts, Regressions, make_batch
+from tuplet.local.blocks import Batch, Experts, Layout, class_weights
 from tuplet.local.estimators import require_probabilities, weight_arguments
 from tuplet.local.inputs import Features, n_rows, take_rows
-from tuplet.local.many_logistic import LogisticBatch, ManyLogistic
+from tuplet.local.many_logistic import ManyLogistic
 from tuplet.local.parallel import run_many
 from tuplet.local.smoothed import SmoothedClassifier, require_size
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["Experts", "LinearExperts", "Prepared", "column_wise", "fit_steps", "is_plain_logistic"]
+__all__ = ["ClassifierExperts", "Prepared", "column_wise", "fit_steps"]
 
 Mask = npt.NDArray[np.bool_]
-
-
-class Experts(Protocol):
-    """Fitted classifiers of q blocks. Their probabilities are their own: zero for classes not seen."""
-
-    @property
-    def totals(self) -> Floats:
-        """Training weight of every block (q,), zero where there is no classifier."""
-
-    def proba(self, Z: Features, blocks: Codes) -> Floats:
-        """Probabilities (n, k) of rows Z, each by the classifier of its own block (n,); 0 if `UNKNOWN`."""
-
-    def table(self, Z: Features) -> Floats:
-        """Probabilities (q, k, n) of all rows by the classifiers of all blocks."""
 
 
 @dataclass(frozen=True)
@@ -57,14 +44,17 @@ class Prepared:
         all there is.
     Z : features, n rows
         What the classifiers see, for all rows that were given.
-    batch : LogisticBatch or None
-        The same for the compiled regressions; None if the classifier is something else.
+    batch : Batch or None
+        The same for classifiers that are fitted in one go; None if they are something else.
+    layout : Layout or None
+        How the classifiers want to see rows; None if as the steps give them.
     """
 
     steps: Any
     classifier: Any
     Z: Features
-    batch: LogisticBatch | None
+    batch: Batch | None = None
+    layout: Layout | None = None
 
     @classmethod
     def make(cls, estimator: Any, X: Features, child: Codes, weight: Floats | None) -> Prepared:
@@ -77,25 +67,35 @@ class Prepared:
         """
         require_probabilities(estimator)
         if X.shape[1] == 0 or not _used(child, weight).any():
-            return cls(None, None, np.zeros((n_rows(X), 0)), None)
+            return cls(None, None, np.zeros((n_rows(X), 0)))
         steps, classifier = None, estimator
         if isinstance(estimator, Pipeline):
             classifier = estimator.steps[-1][1]
             steps = fit_steps(estimator, X, child, weight) if len(estimator.steps) > 1 else None
         Z = X if steps is None else steps.transform(X)
-        fast = is_plain_logistic(classifier) and isinstance(Z, np.ndarray)
-        return cls(steps, classifier, Z, LogisticBatch(Z, weight) if fast else None)
+        batch = make_batch(classifier, Z, weight)
+        return (
+            cls(steps, classifier, Z)
+            if batch is None
+            else cls(steps, classifier, batch.rows, batch, batch.layout)
+        )
 
     @property
     def is_compiled(self) -> bool:
-        """Whether nothing but compiled code and numpy is needed for the fits."""
+        """Whether all fits are compiled regressions, or frequencies."""
+        return isinstance(self.batch, Regressions) or self.classifier is None
+
+    @property
+    def is_batched(self) -> bool:
+        """Whether nothing but compiled code and numpy is needed for the classifiers of blocks."""
         return self.batch is not None or self.classifier is None
 
     def ready(self, X: Features) -> Features:
         """Return what the classifiers see of further rows."""
         if self.classifier is None:
             return np.zeros((n_rows(X), 0))
-        return X if self.steps is None else self.steps.transform(X)
+        Z = X if self.steps is None else self.steps.transform(X)
+        return Z if self.layout is None else self.layout.encode(Z)
 
     def without_rows(self) -> Prepared:
         """Return what is needed for further rows; the training rows are let go."""
@@ -124,42 +124,7 @@ class Prepared:
             return _frequencies(y, blocks, n_blocks, n_classes, weight)
         if self.batch is None:
             return _fit_each(self, y, blocks, n_blocks, n_classes, weight, n_jobs, lenient)
-        model = self.classifier
-        many = self.batch.fit(
-            y,
-            blocks,
-            n_classes=n_classes,
-            n_blocks=n_blocks,
-            C=model.C,
-            sample_weight=weight,
-            tol=model.tol,
-            max_iter=model.max_iter,
-            n_jobs=n_jobs,
-        )
-        return LinearExperts(many, _counts(y, blocks, n_blocks, n_classes, weight).sum(axis=1))
-
-
-@dataclass(frozen=True)
-class LinearExperts:
-    """Softmax regressions; see `Experts`."""
-
-    many: ManyLogistic
-    totals: Floats
-
-    def proba(self, Z: Features, blocks: Codes) -> Floats:
-        """See `Experts.proba`."""
-        known = blocks != UNKNOWN
-        if known.all():
-            return np.exp(self.many.log_proba(Z, blocks))
-        answer = np.zeros((len(blocks), self.many.coef.shape[1]))
-        answer[known] = np.exp(self.many.log_proba(Z[known], blocks[known]))
-        return answer
-
-    def table(self, Z: Features) -> Floats:
-        """See `Experts.table`: one matrix product."""
-        # The answer lies in memory as (q, k, n); seen otherwise, every later pass would jump.
-        log_proba = np.moveaxis(self.many.log_proba_all(Z), 2, 1)
-        return np.exp(log_proba, out=log_proba)
+        return self.batch.fit(y, blocks, n_blocks, n_classes, weight, n_jobs=n_jobs)
 
 
 @dataclass(frozen=True)
@@ -191,21 +156,6 @@ class ClassifierExperts:
 # -- what is fitted ----------------------------------------------------------------------------------------
 
 
-def is_plain_logistic(classifier: Any) -> bool:
-    """Return whether a classifier is the penalised softmax regression that the compiled code fits.
-
-    That is scikit-learn's LogisticRegression with its default solver and penalty and any C, tol, max_iter.
-    """
-    if type(classifier) is not LogisticRegression:
-        return False
-    settings = classifier.get_params()
-    same = settings["solver"] == "lbfgs" and settings["fit_intercept"] and not settings["dual"]
-    ridge = settings.get("penalty", "l2") in ("l2", "deprecated") and not settings.get("l1_ratio")
-    softmax = settings.get("multi_class", "auto") in ("auto", "deprecated")
-    sound = 0 < settings["C"] < np.inf and settings["tol"] > 0
-    return bool(same and ridge and softmax and sound and settings["class_weight"] is None)
-
-
 def column_wise(estimator: Any) -> bool:
     """Return whether a classifier stands alone or behind steps that treat every column by itself, blindly.
 
@@ -232,16 +182,9 @@ def fit_steps(estimator: Pipeline, X: Features, child: Codes, weight: Floats | N
         return steps.fit(take_rows(X, used), child[used], **kept)
 
 
-def _counts(y: Codes, blocks: Codes, q: int, k: int, weight: Floats | None) -> Floats:
-    """Weight of every class in every block (q, k)."""
-    used = (y != UNKNOWN) & (blocks != UNKNOWN)
-    some = None if weight is None else weight[used]
-    return np.bincount(blocks[used] * k + y[used], some, minlength=q * k).reshape(q, k).astype(float)
-
-
 def _frequencies(y: Codes, blocks: Codes, q: int, k: int, weight: Floats | None) -> LinearExperts:
     """Regressions without columns: the intercepts are the logarithms of the frequencies."""
-    counts = _counts(y, blocks, q, k, weight)
+    counts = class_weights(y, blocks, q, k, weight)
     present, zeros = counts > 0, np.zeros(q)
     log = np.log(counts, where=present, out=np.full((q, k), -np.inf))
     log[~present.any(axis=1)] = 0.0

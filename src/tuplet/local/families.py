@@ -75,7 +75,8 @@ class FamilyScorer:
         For cross-validation, at most one for each row. All families have the same folds.
     sample_weight : array, shape (n,), optional
     n_jobs : int, optional
-        Families that are scored side by side: by threads for compiled regressions, otherwise by processes.
+        Families that are scored side by side: by threads where all classifiers of a family are fitted at once
+        (see `SplitModel`), otherwise by processes.
     deadline : float, optional
         Value of `time.monotonic()` from which on parametrisations are not compared any more: children that
         have none by then get "inputs".
@@ -270,8 +271,9 @@ class FamilyScorer:
     def _run(
         self, function: Callable[..., T], tasks: Iterable[tuple[Any, ...]], children: Iterable[int]
     ) -> Iterator[T]:
-        """Yield the answers to tasks about some children; compiled code runs in threads."""
-        threads = all(self.is_compiled(c) for c in children)
+        """Yield the answers to tasks about some children; compiled code and numpy run in threads."""
+        rounds = (each for c in children for each in self._children[c].rounds)
+        threads = all(each.prepared.is_batched for each in rounds)
         return run_in_turn(function, tasks, self.n_jobs, threads=threads)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tuplet.local.batches import Regressions
 from tuplet.local.experts import Prepared, column_wise, fit_steps
 from tuplet.local.inputs import Features, take_rows
 from tuplet.local.onehot import OneHot
@@ -124,9 +125,12 @@ class Child:
         log_likelihood = 0.0
         for each in self.rounds:
             # Other steps than column-wise ones cannot be fitted to the parents' columns alone.
-            compiled = each.prepared.batch is not None and column_wise(self.estimator)
-            ask = self._linear if compiled else self._stacked
-            log_likelihood += float(self._weights[each.rows] @ ask(each, parents, parent_cards))
+            batch = each.prepared.batch
+            if isinstance(batch, Regressions) and column_wise(self.estimator):
+                own = self._linear(batch, each, parents, parent_cards)
+            else:
+                own = self._stacked(each, parents, parent_cards)
+            log_likelihood += float(self._weights[each.rows] @ own)
             if log_likelihood <= floor:
                 return -np.inf
         return log_likelihood
@@ -159,23 +163,13 @@ class Child:
         own = mix(_at(proba, self.y[rows]), experts.totals[blocks[rows]], self.alone[rows], self.strength)
         return float(self._weights[rows] @ np.log(own))
 
-    def _linear(self, each: Round, parents: Codes, parent_cards: Sequence[int]) -> Floats:
+    def _linear(self, batch: Regressions, each: Round, parents: Codes, parent_cards: Sequence[int]) -> Floats:
         """Log-probabilities of the categories of a round's rows (r,); those of `_stacked`, compiled."""
-        batch, model = each.prepared.batch, each.prepared.classifier
-        assert batch is not None
         weight = np.where(each.y == UNKNOWN, 0.0, self._weights)
         columns = OneHot.fit(parents, parent_cards, weight).columns(parents)
         if each.prepared.steps is not None and columns.shape[1] and weight.any():
             columns = fit_steps(self.estimator, columns, each.y, self.weight).transform(columns)
-        many = batch.fit(
-            each.y,
-            n_classes=self.card,
-            extra=columns,
-            C=model.C,
-            sample_weight=self.weight,
-            tol=model.tol,
-            max_iter=model.max_iter,
-        )
+        many = batch.fit_beside(columns, each.y, self.card, self.weight)
         proba = np.exp(many.log_proba(np.hstack([each.prepared.Z, columns])[each.rows]))
         counts = np.bincount(np.maximum(each.y, 0), weight, minlength=self.card)
         smoothing = SmoothedClassifier(None, np.arange(self.card), counts.astype(float))

@@ -13,7 +13,8 @@ from scipy import sparse
 
 from tuplet.exceptions import InputError
 from tuplet.local.base import Bound, LocalModel
-from tuplet.local.experts import Experts, LinearExperts, Prepared
+from tuplet.local.blocks import Experts
+from tuplet.local.experts import ClassifierExperts, Prepared
 from tuplet.local.inputs import Features, n_rows, take_rows
 from tuplet.local.logistic import default_estimator
 from tuplet.local.smoothed import SmoothedClassifier, require_size
@@ -31,7 +32,7 @@ without parents after a correction for the configuration's frequencies, was no b
 """
 
 _TABLE_CELLS = 2**24
-"""Cells up to which a bound linear model evaluates everything at once."""
+"""Cells up to which a bound model evaluates everything at once, if its classifiers can."""
 
 
 @final
@@ -50,7 +51,7 @@ class SplitModel(LocalModel):
     estimator : classifier, optional
         Anything with `predict_proba`; `default_estimator()` if None. Cloned, never fitted itself. Of a
         pipeline, all steps but the last are fitted once, to all rows. Logistic regressions with
-        scikit-learn's default solver and penalty are fitted all at once by compiled code.
+        scikit-learn's default solver and penalty, and `MixedNaiveBayes`, are fitted all at once.
     strength : float
         Number s > 0 of rows that p_0 is worth.
     n_jobs : int, optional
@@ -122,7 +123,7 @@ class SplitModel(LocalModel):
         Z = self.prepared_.ready(X)
         places = list(range(len(self.parent_cards_))) if positions is None else list(positions)
         cells = math.prod(self.parent_cards_) * self.child_card_ * n_rows(Z)
-        if isinstance(self.experts_, LinearExperts) and cells <= _TABLE_CELLS:
+        if not isinstance(self.experts_, ClassifierExperts) and cells <= _TABLE_CELLS:
             return _Looked(np.moveaxis(self._log_table(Z), 1, 2), places, self.parent_cards_)
         return _Asked(self, Z, self.base_.proba(Z), places)
 

@@ -9,6 +9,7 @@ from tuplet.models.bayesnet import BayesNetClassifier
 from tuplet.models.chain import ChainClassifier
 from tuplet.models.decision import DecisionClassifier
 from tuplet.models.explanation import LocalNetwork
+from tuplet.models.generative import GenerativeBayesNetClassifier, InformationGainFilter
 from tuplet.models.independent import IndependentClassifier
 from tuplet.models.instance_logistic import InstanceLogisticClassifier
 from tuplet.models.mixtures import MixtureClassifier
@@ -24,7 +25,9 @@ __all__ = [
     "BayesNetClassifier",
     "ChainClassifier",
     "DecisionClassifier",
+    "GenerativeBayesNetClassifier",
     "IndependentClassifier",
+    "InformationGainFilter",
     "InstanceLogisticClassifier",
     "JointClassifier",
     "LocalNetwork",

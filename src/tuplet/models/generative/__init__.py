@@ -1,0 +1,11 @@
+"""Generative Bayesian network classifiers: p(classes, features) as one discrete Bayesian network.
+
+- `GenerativeBayesNetClassifier`: the model; `InformationGainFilter`: features for it.
+- `columns`: features as discrete variables; `tables`, `gaps`: what features say of the classes.
+- `files`: the model as a `Network`, and back.
+"""
+
+from tuplet.models.generative.classifier import GenerativeBayesNetClassifier
+from tuplet.models.generative.selection import InformationGainFilter
+
+__all__ = ["GenerativeBayesNetClassifier", "InformationGainFilter"]

@@ -1,0 +1,346 @@
+"""Generative Bayesian network classifiers: classes and features in one network, classes first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, final
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from tuplet.exceptions import InputError
+from tuplet.inference import Engine, Exact, Factor
+from tuplet.joint import FactorGraph, JointDistribution
+from tuplet.local.inputs import Features, n_rows
+from tuplet.models.base import JointClassifier
+from tuplet.models.generative.columns import DiscreteColumns
+from tuplet.models.generative.files import from_network, to_network
+from tuplet.models.generative.gaps import gap_factors, touched_families
+from tuplet.models.generative.summary import summary_text
+from tuplet.models.generative.tables import count_tables, known_factors
+from tuplet.networks import (
+    CountScorer,
+    LearnerOptions,
+    Network,
+    Structure,
+    ThreePartGraph,
+    default_criterion,
+    learn_structure,
+    read_bif,
+    write_bif,
+)
+from tuplet.plots.three_part import plot_three_part
+from tuplet.structure import ParentSets
+from tuplet.typing import UNKNOWN, Codes, Floats, Seed
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["GenerativeBayesNetClassifier"]
+
+
+@final
+class GenerativeBayesNetClassifier(JointClassifier):
+    """One discrete Bayesian network of classes and features, in which no feature is above a class.
+
+    Given the features, what is left is a product of small tables over classes, which is queried exactly. Its
+    cost is bounded while the graph is learned (paper term: multidimensional Bayesian network classifier,
+    MBC).
+
+    Parameters
+    ----------
+    structure : {"cb-obs", "tree-tree", "polytree-polytree", "pure-filter", "small-tw"}
+        How the graph is learned. "cb-obs", the paper's method: greedy parents along an order that is searched
+        for, with bounds on what prediction costs. "tree-tree", "polytree-polytree": trees or polytrees of
+        classes and of features. "pure-filter": greedy parents along the order of the columns, classes
+        first. "small-tw": a class tree, and bridges to features within a width. See `tuplet.networks`.
+    criterion : {"auto", "bic", "aic", "k2", "bdeu"}
+        Score of a family from its counts; see `tuplet.networks.CountScorer`. "auto" is what the paper
+        has: "k2" for "pure-filter", otherwise "bic".
+    max_parents : int or None
+        Largest number of parents of a variable.
+    max_component : int or None
+        "cb-obs": largest number of classes that class and bridge edges may hold together.
+    max_width : int or None
+        "cb-obs" and "small-tw": largest width of the pruned graph; 5 for "small-tw" if None.
+    moves : {"insertions", "swaps"}
+        "cb-obs": moves of the search over orders; "swaps" of neighbours is the paper's.
+    n_starts, n_kicks, patience, tenure : int
+        "cb-obs": random orders to start from, restarts from the best order so far with some variables moved
+        at random, steps without a new best that end a search (None: 2 for insertions, 150 for swaps), and
+        moves for which what was moved is tabu.
+    significance : float
+        "polytree-polytree": level of the tests of independence.
+    feature_forest : bool
+        "small-tw": whether features get one feature parent each where that raises the score.
+    equivalent_size : float
+        Pseudo-rows of the prior of "bdeu".
+    smoothing : float
+        Number > 0 of pseudo-rows in each cell of the conditional tables.
+    n_bins : int
+        Numbers with more different values than this in training are cut into so many bins of about equally
+        many training rows; with fewer, each value is a bin. Edges lie halfway between values.
+    engine : Engine, optional
+        How the joint distribution is queried; `Exact()` unless told.
+    random_state : int, Generator or None
+        Of the search over orders.
+
+    Attributes
+    ----------
+    graph_ : ThreePartGraph
+        Class, bridge and feature subgraphs, components, pruned graph and width.
+    class_parents_, bridge_parents_, feature_parents_ : tuple of tuples of int
+        The three subgraphs: class parents of classes, class parents of features, and feature parents of
+        features (positions of features).
+    components_ : tuple of Component
+        Classes that hang together given the features, with their features.
+    pruned_edges_ : tuple of (int, int)
+        The graph of classes that is left when all features are known.
+    width_ : int
+        Min-fill width of the pruned graph.
+    induced_size_ : int
+        Cells of all tables that prediction builds for one row.
+    tables_ : list of arrays
+        p(variable | parents) of classes, then features, each (*cards of the parents, card).
+    columns_ : DiscreteColumns
+        Features as discrete variables: their values, or edges of bins.
+    score_ : float
+        Criterion of the graph on the training rows; NaN after `from_bif`.
+
+    Notes
+    -----
+    Missing labels and missing features in training: a family counts the rows in which it is complete, for its
+    table and for its score. There it is compared with no parents at all, so scores stay comparable. No
+    value is made up, and rows need not be dropped.
+
+    Missing features at prediction are summed out exactly. A value that training did not show is treated as
+    missing.
+
+    References
+    ----------
+    Learning tractable multidimensional Bayesian network classifiers.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> X = pd.DataFrame({"sky": ["grey", "blue", "grey", "blue"] * 10, "month": [1, 7, 2, 8] * 10})
+    >>> Y = pd.DataFrame({"rain": [1, 0, 1, 0] * 10, "cold": ["yes", "no", "yes", "no"] * 10})
+    >>> model = GenerativeBayesNetClassifier(random_state=0).fit(X, Y)
+    >>> model.bridge_parents_, model.width_
+    (((0,), (0,)), 1)
+    >>> model.predict(pd.DataFrame({"sky": ["grey", None], "month": [1, 7]}))
+       rain cold
+    0     1  yes
+    1     0   no
+    """
+
+    _encodes_features: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        structure: Structure = "cb-obs",
+        *,
+        criterion: Literal["auto", "bic", "aic", "k2", "bdeu"] = "auto",
+        max_parents: int | None = 4,
+        max_component: int | None = 15,
+        max_width: int | None = None,
+        moves: Literal["insertions", "swaps"] = "insertions",
+        n_starts: int = 3,
+        n_kicks: int = 10,
+        patience: int | None = None,
+        tenure: int = 30,
+        significance: float = 0.05,
+        feature_forest: bool = False,
+        equivalent_size: float = 10.0,
+        smoothing: float = 1.0,
+        n_bins: int = 5,
+        engine: Engine | None = None,
+        random_state: Seed = None,
+    ) -> None:
+        self.structure = structure
+        self.criterion = criterion
+        self.max_parents = max_parents
+        self.max_component = max_component
+        self.max_width = max_width
+        self.moves = moves
+        self.n_starts = n_starts
+        self.n_kicks = n_kicks
+        self.patience = patience
+        self.tenure = tenure
+        self.significance = significance
+        self.feature_forest = feature_forest
+        self.equivalent_size = equivalent_size
+        self.smoothing = smoothing
+        self.n_bins = n_bins
+        self.engine = engine
+        self.random_state = random_state
+
+    def _estimators(self, names: tuple[str, ...] | None = None) -> list[Any]:
+        return []
+
+    # -- fitting ------------------------------------------------------------------------------------------
+
+    def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
+        options = self._options()
+        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
+        self.columns_ = DiscreteColumns.learn(X, [str(name) for name in names], self.n_bins, sample_weight)
+        rows = np.hstack([codes, self.columns_.codes(X)])
+        cards = (*self.space_.cards, *self.columns_.cards)
+        criterion = default_criterion(self.structure) if self.criterion == "auto" else self.criterion
+        scorer = CountScorer(
+            rows,
+            cards,
+            codes.shape[1],
+            criterion=criterion,
+            sample_weight=sample_weight,
+            max_parents=self.max_parents,
+            equivalent_size=self.equivalent_size,
+        )
+        graph = learn_structure(scorer, self.structure, options)
+        tables = count_tables(
+            graph.parents,
+            rows,
+            cards,
+            (*self.space_.names, *self.columns_.names),
+            self.smoothing,
+            sample_weight,
+        )
+        self._take(graph, tables)
+        self.score_ = scorer.total(graph.parents)
+
+    def _options(self) -> LearnerOptions:
+        """Check the parameters; return those of the learners."""
+        for name, least in (("max_parents", 1), ("n_bins", 2)):
+            value = getattr(self, name)
+            whole = isinstance(value, (int, np.integer)) and value >= least
+            if not whole and not (name == "max_parents" and value is None):
+                raise InputError(
+                    f"GenerativeBayesNetClassifier: {name} must be a whole number from {least}, found"
+                    f" {value!r}."
+                )
+        if not isinstance(self.smoothing, (int, float)) or not 0 < self.smoothing < np.inf:
+            raise InputError(
+                f"GenerativeBayesNetClassifier: smoothing must be a number above 0, found {self.smoothing!r}."
+            )
+        return LearnerOptions(
+            max_component=self.max_component,
+            max_width=self.max_width,
+            moves=self.moves,
+            n_starts=self.n_starts,
+            n_kicks=self.n_kicks,
+            patience=self.patience,
+            tenure=self.tenure,
+            significance=self.significance,
+            feature_forest=self.feature_forest,
+            random_state=self.random_state,
+        )
+
+    def _take(self, graph: ThreePartGraph, tables: list[Floats]) -> None:
+        self.graph_ = graph
+        self.tables_ = tables
+        self.class_parents_ = graph.class_parents
+        self.bridge_parents_ = graph.bridge_parents
+        self.feature_parents_ = graph.feature_parents
+        self.components_ = graph.components
+        self.pruned_edges_ = graph.pruned_edges
+        self.width_ = graph.width
+        self.induced_size_ = graph.induced_size(self.space_.cards)
+        with np.errstate(divide="ignore"):  # tables of files may have zeros
+            self._log_tables = [np.log(table) for table in tables]
+
+    # -- prediction ---------------------------------------------------------------------------------------
+
+    def _predict_joint(self, X: Features) -> JointDistribution:
+        codes = self.columns_.codes(X)
+        cards = (*self.space_.cards, *self.columns_.cards)
+        missing = codes == UNKNOWN
+        touched = touched_families(self.graph_, missing) if missing.any() else None
+        tables = known_factors(self.graph_, self._log_tables, cards, codes, touched)
+        if touched is not None:
+            gaps = gap_factors(self.graph_, self._log_tables, cards, codes, self.columns_.names)
+            for scope, table in gaps.items():
+                tables[scope] = tables[scope] + table if scope in tables else table
+        factors = [Factor(scope, table) for scope, table in tables.items()]
+        engine = Exact() if self.engine is None else self.engine
+        return FactorGraph(self.space_.cards, factors, n_rows(X), engine=engine)
+
+    # -- reading the model --------------------------------------------------------------------------------
+
+    def summary(self) -> str:
+        """Return what the graph is made of, as a text of a few lines and one for each component."""
+        check_is_fitted(self)
+        return summary_text(self.graph_, self.space_, self.columns_.names, self.score_)
+
+    def plot(self, *, component: int | None = None, title: str = "", ax: Axes | None = None) -> Axes:
+        """Draw the graph: classes above, features below, components side by side.
+
+        Parameters
+        ----------
+        component : int, optional
+            Position in `components_` of the only component to draw, for graphs that are too wide as a whole.
+        title : str
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure.
+        """
+        check_is_fitted(self)
+        graph = self.graph_
+        classes, features = tuple(range(graph.n_classes)), tuple(range(graph.n_features))
+        if component is not None:
+            if component not in range(len(graph.components)):
+                raise InputError(
+                    f"plot: component must be a position from 0 to {len(graph.components) - 1}, found"
+                    f" {component!r}."
+                )
+            classes, features = graph.components[component]
+        return plot_three_part(
+            _within(graph.class_parents, classes, classes),
+            _within(graph.bridge_parents, features, classes),
+            _within(graph.feature_parents, features, features),
+            [self.space_.names[c] for c in classes],
+            [self.columns_.names[f] for f in features],
+            title=title,
+            ax=ax,
+        )
+
+    def to_network(self) -> Network:
+        """Return the model as a Bayesian network with named states, the classes first."""
+        check_is_fitted(self)
+        return to_network(self.space_, self.columns_, self.graph_, self.tables_)
+
+    def to_bif(self, path: str | Path) -> None:
+        """Write the model to a file in the Bayesian interchange format, compressed if it ends in .gz.
+
+        Roles, types of labels and edges of bins are kept as properties, so that `from_bif` gives a model
+        that predicts the same; other programs pass over them.
+        """
+        write_bif(self.to_network(), path)
+
+    @classmethod
+    def from_bif(cls, source: str | Path | Network, classes: Sequence[str] | None = None) -> Self:
+        """Return a fitted model with the graph and the tables of a network.
+
+        Parameters
+        ----------
+        source : Network, or path of a .bif or .bif.gz file
+        classes : sequence of str, optional
+            Names of the class variables; those that `to_bif` has marked if None. X must be a frame with all
+            other variables as columns, in the order of the file.
+        """
+        network = source if isinstance(source, Network) else read_bif(source)
+        space, columns, graph, tables = from_network(network, classes)
+        model = cls()
+        model.space_, model.columns_, model.encoder_ = space, columns, None
+        model.classes_ = list(space.categories)
+        model.n_features_in_ = len(columns.names)
+        model.feature_names_in_ = np.array(columns.names, dtype=object)
+        model.mixed_features_ = any(not column.is_number for column in columns.columns)
+        model.score_ = float("nan")
+        model._take(graph, tables)
+        return model
+
+
+def _within(parents: ParentSets, children: tuple[int, ...], among: tuple[int, ...]) -> ParentSets:
+    """Return the parents of some children, as places among those that are looked at; others are left out."""
+    place = {v: i for i, v in enumerate(among)}
+    return tuple(tuple(place[p] for p in parents[v] if p in place) for v in children)

@@ -1,0 +1,156 @@
+"""A generative classifier as a network that files can keep, and what a network says of its columns.
+
+Files hold names and tables. What else a classifier must know of a variable is a property of it:
+`tuplet role=class values=int` for the classes and their labels, `tuplet role=feature bins=1.5,2.5` for
+numbers that are cut at edges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tuplet.exceptions import InputError
+from tuplet.local.nominal import Nominal
+from tuplet.models.generative.columns import Bins, Column, DiscreteColumns, Values
+from tuplet.networks import Network, ThreePartGraph
+from tuplet.space import ClassSpace
+from tuplet.space.containers import listing
+from tuplet.typing import Floats
+
+__all__ = ["from_network", "to_network"]
+
+_KINDS: dict[str, Callable[[str], Any]] = {
+    "bool": lambda text: text == "True",
+    "int": int,
+    "float": float,
+    "str": str,
+}
+
+
+def to_network(
+    space: ClassSpace, columns: DiscreteColumns, graph: ThreePartGraph, tables: Sequence[Floats]
+) -> Network:
+    """Return a classifier as a network; the classes come first, and features have names apart from theirs."""
+    names = _distinct([*space.names, *columns.names])
+    properties = {}
+    for name, values in zip(names, space.categories, strict=False):
+        properties[name] = (f"tuplet role=class values={_kind(values.tolist())}",)
+    for name, column in zip(names[space.n_variables :], columns.columns, strict=True):
+        properties[name] = (f"tuplet role=feature {_text(column)}",)
+    states = [tuple(map(str, values.tolist())) for values in space.categories]
+    return Network(
+        tuple(names),
+        (*states, *columns.states),
+        graph.parents,
+        tuple(tables),
+        "tuplet",
+        properties,
+    )
+
+
+def from_network(
+    network: Network, classes: Sequence[str] | None
+) -> tuple[ClassSpace, DiscreteColumns, ThreePartGraph, list[Floats]]:
+    """Return labels, columns, graph and tables of a network, the classes first.
+
+    Parameters
+    ----------
+    network : Network
+    classes : sequence of str or None
+        Names of the class variables; None takes those that the file marks.
+    """
+    if classes is None:
+        classes = [name for name in network.names if _property(network, name, "role") == "class"]
+    if not classes:
+        raise InputError(
+            "from_bif: the file does not say which variables are classes; name them, classes=[...]."
+        )
+    d = len(classes)
+    chosen = [network.position(name) for name in classes]
+    if len(set(chosen)) < d or d == network.n_variables:
+        raise InputError(
+            f"from_bif: classes must be some of the variables, each once; found {listing(classes)}."
+        )
+    order = [*chosen, *(v for v in range(network.n_variables) if v not in set(chosen))]
+    place = {old: new for new, old in enumerate(order)}
+    parents, tables = [], []
+    for old in order:
+        members = [place[p] for p in network.parents[old]]
+        if place[old] < d and any(p >= d for p in members):
+            raise InputError(
+                f"from_bif: the class {network.names[old]!r} depends on features; classes may depend on"
+                " classes only."
+            )
+        axes = np.argsort(members)
+        parents.append(tuple(sorted(members)))
+        tables.append(network.tables[old].transpose(*axes, len(members)))
+    names = [network.names[old] for old in order]
+    space = ClassSpace(tuple(names[:d]), tuple(_labels(network, name) for name in names[:d]))
+    columns = DiscreteColumns(
+        tuple(names[d:]), tuple(_column(network, name, j) for j, name in enumerate(names[d:]))
+    )
+    return space, columns, ThreePartGraph(tuple(parents), d), tables
+
+
+def _distinct(names: list[str]) -> list[str]:
+    """Return the names with a prime where a feature is called like a class."""
+    found: list[str] = []
+    for name in names:
+        while name in found:
+            name += "'"
+        found.append(name)
+    return found
+
+
+# -- properties --------------------------------------------------------------------------------------------
+
+
+def _kind(values: list[Any]) -> str:
+    kinds = {type(value).__name__ for value in values}
+    return kinds.pop() if len(kinds) == 1 and kinds <= set(_KINDS) else "str"
+
+
+def _text(column: Column) -> str:
+    if isinstance(column, Values):
+        return f"values={_kind(list(column.nominal.categories))}"
+    dates = " dates=yes" if column.dates else ""
+    return f"bins={','.join(map(repr, column.edges.tolist()))}{dates}"
+
+
+def _property(network: Network, name: str, key: str) -> str | None:
+    for text in network.properties.get(name, ()):
+        words = text.split()
+        if words[:1] == ["tuplet"]:
+            return dict(word.split("=", 1) for word in words[1:] if "=" in word).get(key)
+    return None
+
+
+def _typed(network: Network, name: str) -> list[Any]:
+    read = _KINDS.get(_property(network, name, "values") or "str", str)
+    try:
+        return [read(state) for state in network.states[network.position(name)]]
+    except ValueError:
+        raise InputError(
+            f"from_bif: the states of {name!r} are not of the type that the file states."
+        ) from None
+
+
+def _labels(network: Network, name: str) -> np.ndarray:
+    return np.array(_typed(network, name))
+
+
+def _column(network: Network, name: str, j: int) -> Column:
+    states = network.states[network.position(name)]
+    edges = _property(network, name, "bins")
+    if edges is None:
+        return Values(Nominal(j, tuple(_typed(network, name)), False, False), states)
+    try:
+        numbers = np.array([float(edge) for edge in edges.split(",") if edge])
+    except ValueError:
+        numbers = np.empty(len(states))
+    if len(numbers) != len(states) - 1:
+        raise InputError(f"from_bif: {name!r} must have one edge of its bins fewer than states.")
+    return Bins(numbers, states, _property(network, name, "dates") == "yes")

@@ -1,0 +1,37 @@
+"""Discrete Bayesian networks over classes and features: files, scores from counts, and structure learners.
+
+- `Network`: names, states, graph and tables as a value; `read_bif`, `write_bif`.
+- `CountScorer`: scores of families; `learn_structure`: the learners by name, which give a `ThreePartGraph`.
+
+Invariant: classes come before features in every numbering, and no class has a feature as parent.
+"""
+
+from tuplet.networks.bif_reader import read_bif
+from tuplet.networks.bif_writer import bif_text, write_bif
+from tuplet.networks.learners import LearnerOptions, Structure, default_criterion, learn_structure
+from tuplet.networks.network import Network
+from tuplet.networks.orders import Ordered, greedy_network, search_network
+from tuplet.networks.scores import CountScorer, Criterion
+from tuplet.networks.three_part import Component, ThreePartGraph
+from tuplet.networks.trees import learn_polytree_polytree, learn_small_width, learn_tree_tree
+
+__all__ = [
+    "Component",
+    "CountScorer",
+    "Criterion",
+    "LearnerOptions",
+    "Network",
+    "Ordered",
+    "Structure",
+    "ThreePartGraph",
+    "bif_text",
+    "default_criterion",
+    "greedy_network",
+    "learn_polytree_polytree",
+    "learn_small_width",
+    "learn_structure",
+    "learn_tree_tree",
+    "read_bif",
+    "search_network",
+    "write_bif",
+]
