@@ -132,7 +132,7 @@ def test_missing_labels_and_features_and_mixed_frames():
 def test_a_time_budget_ends_in_a_valid_model(monkeypatch):
     clock = itertools.count(step=0.5)
     monkeypatch.setattr(learning.time, "monotonic", lambda: float(next(clock)))
-    with pytest.warns(TupletWarning, match=r"out of its 10 s after \d+ sets of parents"):
+    with pytest.warns(TupletWarning, match=r"out of its half of 10 s after \d+ sets of parents"):
         model = BayesNetClassifier(time_budget=10).fit(X, Y)
     assert not model.proven_
     assert np.isfinite(model.predict_joint(X).log_prob(Y)).all()
@@ -241,7 +241,11 @@ def test_auto_is_bic_for_modest_classifiers_and_cv_for_others():
     [
         ({"max_parents": -1}, "max_parents must be a whole number"),
         ({"parametrisation": "both"}, "parametrisation must be"),
-        ({"criterion": "mdl"}, "score must be one of"),
+        ({"criterion": "mdl"}, "criterion must be one of"),
+        ({"max_width": 1.5}, "max_width must be a whole number"),
+        ({"engine": "exact"}, "engine must be an Engine"),
+        ({"time_budget": "long"}, "time_budget must be a number"),
+        ({"discrete_features": 3}, "discrete_features must be a list"),
         ({"method": "luck"}, "method must be one of"),
         ({"time_budget": 0}, "time_budget must be a number"),
         ({"required": ["ab"]}, "pairs"),

@@ -23,6 +23,8 @@ from tuplet import (
 from tuplet.exceptions import ApproximationWarning, InputError, TupletWarning
 from tuplet.joint import Mixture
 from tuplet.joint.base import all_outcomes
+from tuplet.models.cross_fitting import fold_weights
+from tuplet.models.mixtures import base, growth
 from tuplet.models.mixtures.annealing import Annealed
 from tuplet.models.mixtures.em import EMSettings, MixtureState, run_em
 from tuplet.models.mixtures.sources import ModelSource
@@ -222,7 +224,7 @@ def test_an_interrupt_keeps_what_there_is(monkeypatch):
         return real(self, weight, seen)
 
     monkeypatch.setattr(TreeSource, "propose", propose)
-    with pytest.warns(TupletWarning, match="the mixture has 2 components"):
+    with pytest.warns(TupletWarning, match="interrupted after 2 of at most 5 components"):
         model = TreeMixtureClassifier(n_trees=5).fit(X, Y)
     assert len(model.weights_) == 2
     assert np.isfinite(model.predict_joint(X).log_prob(Y)).all()
@@ -243,6 +245,8 @@ def test_a_few_rows_will_do(n):
         (TreeMixtureClassifier(validation=0.9), "validation must be a share up to 0.5"),
         (TreeMixtureClassifier(map_inference="guess"), "map_inference must be 'exact' or 'annealing'"),
         (TreeMixtureClassifier(tol=float("nan")), "tol must be a number >= 0"),
+        (TreeMixtureClassifier(tol=None), "tol must be a number >= 0"),
+        (TreeMixtureClassifier(validation="some"), "validation must be a share up to 0.5"),
         (MixtureClassifier(GaussianNB()), "component must be a model of Tuplet"),
         (MixtureClassifier(n_components="all"), "n_components must be a positive integer or 'auto'"),
         (MixtureClassifier(ChainClassifier(KNeighborsClassifier())), "cannot take sample_weight"),
@@ -253,3 +257,49 @@ def test_bad_settings_are_said(model, message):
     X, Y = data(n=30)
     with pytest.raises(InputError, match=message):
         model.fit(X, Y)
+
+
+def test_fractional_weights_of_repeated_rows():
+    rng = np.random.default_rng(0)
+    X, Y = rng.integers(2, size=(100, 2)), rng.integers(2, size=(100, 2))
+    weight = rng.random(100)
+    model = TreeMixtureClassifier().fit(X, Y, sample_weight=weight)
+    assert np.isfinite(model.predict_joint(X).log_prob(Y)).all()
+    shares = fold_weights(X, Y, weight, 4)
+    assert (shares <= weight[:, None]).all()
+    np.testing.assert_allclose(shares.sum(axis=1), weight)
+
+
+def test_components_see_names_and_types_of_columns():
+    X, Y = data(n=80)
+    frame = pd.DataFrame({"u": X[:, 0], "kind": np.arange(80) % 3})
+    component = BayesNetClassifier(discrete_features=["kind"], discrete_as="parents", progress=False)
+    model = MixtureClassifier(component, n_components=2, random_state=0).fit(frame, Y)
+    assert np.isfinite(model.predict_joint(frame).log_prob(Y)).all()
+
+
+def test_forests_are_ordered_by_the_edges_that_are_free():
+    gains = np.full((4, 4), -np.inf)
+    gains[0, 2], gains[1, 3], gains[2, 3], gains[3, 2] = 5, 3, 2.5, 0.1
+    second = new_forest(gains, [((), (0,), (0,), (1,))], required=[(0, 1)])
+    assert second == ((), (0,), (0,), (2,))
+
+
+def test_an_interrupt_while_all_rows_are_fitted_keeps_the_mixture(monkeypatch):
+    X, Y = data(n=60)
+
+    def stopped(*args):
+        raise KeyboardInterrupt
+
+    real = growth.grow
+
+    def grow(*args):
+        answer = real(*args)
+        monkeypatch.setattr(growth, "run_em", stopped)
+        return answer
+
+    monkeypatch.setattr(base, "grow", grow)
+    with pytest.warns(TupletWarning, match="while its parameters were fitted"):
+        model = TreeMixtureClassifier(max_trees=3).fit(X, Y)
+    assert not model.converged_
+    assert np.isfinite(model.predict_joint(X).log_prob(Y)).all()

@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, KFold, cross_validate
 from sklearn.multioutput import ClassifierChain
@@ -829,3 +830,15 @@ def test_a_decision_needs_a_model():
         DecisionClassifier(GaussianNB()).fit(X, Y)
     with pytest.raises(InputError, match="loss"):
         DecisionClassifier(PriorClassifier(), "logistic").fit(X, Y)
+
+
+def test_a_failed_fit_leaves_no_fitted_model():
+    X, Y = data(n=30)
+    model = TreeClassifier(C=-1)
+    for _ in range(2):
+        with pytest.raises(InputError, match="C must be"):
+            model.fit(X, Y)
+        with pytest.raises(NotFittedError):
+            model.predict(X)
+        model.set_params(C=1.0).fit(X, Y).predict(X)
+        model.set_params(C=-1)

@@ -157,6 +157,16 @@ def test_constant_numbers_say_nothing():
     np.testing.assert_allclose(model.predict_log_proba(with_constant), expected, rtol=1e-10)
 
 
+def test_numbers_that_differ_by_rounding_alone_are_constant():
+    _, X, y = draw(9)
+    filled = np.where(np.arange(60) % 3 > 0, 0.1, np.full(3, 0.1).sum() / 3)
+    assert len(np.unique(filled)) == 2
+    expected = MixedNaiveBayes().fit(X, y).predict_log_proba(X)
+    with_filled = np.column_stack([X, filled])
+    found = MixedNaiveBayes().fit(with_filled, y).predict_log_proba(with_filled)
+    np.testing.assert_allclose(found, expected, rtol=1e-10)
+
+
 def test_a_class_without_weight_is_impossible():
     X, y = np.array([[0.0], [1.0], [2.0]]), np.array([0, 1, 2])
     assert MixedNaiveBayes().fit(X, y, [1.0, 1.0, 0.0]).predict_proba([[5.0]])[0, 2] == 0

@@ -1,5 +1,7 @@
 """Shifted logistic regressions: optima by scipy and scikit-learn, and the columns they are fitted to."""
 
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -116,3 +118,18 @@ def test_a_fit_that_has_not_converged_says_so(monkeypatch):
     Z, offset, y, blocks, weight = problem(0, 2, 2)
     with pytest.warns(ConvergenceWarning, match="have not converged in 1 iterations"):
         Shifts.fit(Z - Z[-1], offset, y, blocks, 2, 2, weight, C=100.0, tol=1e-9)
+
+
+@settings(deadline=None, max_examples=15)
+@given(st.integers(0, 1000), st.sampled_from([2, 3]), st.sampled_from([5.0, 40.0, 300.0]))
+def test_given_logits_that_are_sure_and_wrong(seed, card, size):
+    rng = np.random.default_rng(seed)
+    Z, offset, y, blocks, weight = problem(seed, card, 2)
+    Z, offset = Z - Z[-1], size * rng.normal(size=offset.shape)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # said where it is so; never silent, never NaN
+        fitted = Shifts.fit(Z, offset, y, blocks, 2, card, weight, C=1.0)
+    assert np.isfinite(fitted.theta).all()
+    arguments = (Z, offset, y, blocks, weight, 1.0, card)
+    zero = np.zeros_like(fitted.theta)
+    assert slow_objective(fitted.theta, *arguments) >= slow_objective(zero, *arguments) - 1e-9

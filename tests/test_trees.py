@@ -238,6 +238,11 @@ def test_a_label_nobody_has_seen_constants_and_one_row():
         ({"structure": [("a", "b"), ("c", "b")]}, "'b' has several parents"),
         ({"structure": [("a", "b"), ("b", "a")]}, "cycle"),
         ({"required": ["ab"]}, "required must hold pairs"),
+        ({"required": None}, "required must be a sequence of pairs"),
+        ({"required": [(0.5, 1)]}, "must name class variables"),
+        ({"forbidden": [{0, 1}]}, "forbidden must hold pairs"),
+        ({"structure": None}, "structure must be a sequence of pairs"),
+        ({"structure": [("a", "b")], "forbidden": [("a", "b")]}, "are for structure='learn'"),
         ({"forbidden": [(0, 9)]}, "names the class variable 9"),
     ],
 )
@@ -283,3 +288,28 @@ def test_unknown_is_no_value_of_a_parent():
     assert np.isfinite(tree.own).all()
     assert tree.own[0][::2].sum() == 0
     assert unshifted.own.shape == tree.own.shape
+
+
+def test_a_required_edge_that_was_screened_out_has_no_strength():
+    X, Y = data(n=120)
+    model = TreeClassifier(screening=50.0, required=[("d", "c")]).fit(X, Y)
+    assert model.edges().query("parent == 'd'")["strength"].isna().all()
+
+
+def test_folds_follow_from_numbers_not_from_signs_of_zero():
+    X, Y = data(n=60)
+    X = X.round()
+    flipped = np.where((X == 0) & (np.arange(60) % 2 == 0)[:, None], -0.0, np.where(X == 0, 0.0, X))
+    np.testing.assert_array_equal(
+        fold_weights(np.where(X == 0, 0.0, X), Y.to_numpy(), None, 3),
+        fold_weights(flipped, Y.to_numpy(), None, 3),
+    )
+
+
+def test_columns_of_huge_numbers_count_like_others():
+    X, Y = data(n=100)
+    fixed = TreeClassifier(structure=[("a", "b")], C=0.3, C_shift=0.1)
+    usual = clone(fixed).fit(X, Y).predict_joint(X).log_prob(Y)
+    np.testing.assert_allclose(
+        clone(fixed).fit(X * 1e200, Y).predict_joint(X * 1e200).log_prob(Y), usual, atol=1e-9
+    )

@@ -28,6 +28,9 @@ __all__ = ["fit_shifts"]
 ENOUGH = 0.2
 """Share of the slope at which a step along a direction is taken."""
 MAX_TRIALS = 25
+FARTHEST = 20.0
+"""Nats that the first trial of a direction moves a logit at most: where probabilities are saturated there is
+next to no curvature, and Newton's step would leave the range of numbers."""
 REFRESH = 12
 """Iterations after which the preconditioner is made anew and the directions start afresh."""
 
@@ -143,7 +146,7 @@ def _precondition(A: Floats, R: Floats, w: Floats, ridge: float, out: Floats) ->
             for j in range(d):
                 out[k, j] += h * A[i, j] * A[i, j]
             out[k, d] += h
-    largest = 0.0
+    largest = 1e-6 * np.sum(w)  # saturated rows have no curvature, but the inverse must be finite
     for k in range(c):
         for j in range(d + 1):
             largest = max(largest, out[k, j])
@@ -162,7 +165,7 @@ def _step(
     `linear` + t `square` is what the ridge adds to the slope. The objective is convex: its slope rises.
     """
     low, high, slope_low, slope_high = 0.0, np.inf, slope, 0.0
-    t = -slope / (_curvature(R, y, w, dT) + square)
+    t = min(-slope / (_curvature(R, y, w, dT) + square), FARTHEST / _largest(dT))
     for _ in range(MAX_TRIALS):
         for k in range(len(T)):
             for i in range(T.shape[1]):

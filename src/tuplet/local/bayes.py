@@ -16,7 +16,10 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from tuplet.exceptions import InputError
 from tuplet.typing import Floats
 
-__all__ = ["MixedNaiveBayes"]
+__all__ = ["SAME", "MixedNaiveBayes", "are_equal"]
+
+SAME = 1e-12
+"""Part of their size by which numbers may differ and still be the same."""
 
 
 @final
@@ -209,7 +212,16 @@ def _ratio(above: Floats, below: Floats, otherwise: Any) -> Floats:
 def _constant(numbers: Floats, use: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     """Return whether the numbers (n, d) to use are equal (d,); rounding gives even those a variance."""
     low = np.min(numbers, axis=0, where=use, initial=np.inf)
-    return np.array(low >= np.max(numbers, axis=0, where=use, initial=-np.inf))
+    return are_equal(low, np.max(numbers, axis=0, where=use, initial=-np.inf))
+
+
+def are_equal(low: Floats, high: Floats) -> npt.NDArray[np.bool_]:
+    """Return whether all numbers between two are the same but for rounding, or none; any shape.
+
+    A mean that was filled in for what was missing is not quite the value of a constant column.
+    """
+    near = high - low <= SAME * np.maximum(np.abs(low), np.abs(high))
+    return np.array(near | (low > high))
 
 
 def _categories(column: Floats) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,6 +16,11 @@ from tuplet.local.smoothed import require_size
 from tuplet.typing import UNKNOWN, Codes, Floats
 
 __all__ = ["BayesExperts"]
+
+_ROOT = math.sqrt(2 * math.pi)
+
+_CHUNK = 2**16
+"""Deviations, of rows times classes times columns, that are computed at once: what fits into a cache."""
 
 
 @dataclass(frozen=True)
@@ -52,16 +58,19 @@ class BayesExperts:
 
     def proba(self, Z: Floats, blocks: Codes) -> Floats:
         """See `Experts.proba`."""
-        k = self.counts.shape[1]
-        answer = np.where((blocks != UNKNOWN)[:, None], self._certain[blocks], 0.0)
-        mixed = np.flatnonzero((blocks != UNKNOWN) & self._is_mixed[blocks])
-        order, starts = sort_rows(blocks[mixed], len(self.counts))
-        rows = mixed[order]
+        q, k = self.counts.shape
+        place = np.where((blocks == UNKNOWN) | ~self._is_mixed[blocks], q, blocks)
+        order, starts = sort_rows(place, q + 1)
+        rows, certain = order[: starts[q]], order[starts[q] :]
         log_joint, Z = np.full((k, len(rows)), -np.inf), Z.take(rows, axis=0)
-        for g in np.flatnonzero(np.diff(starts)).tolist():
+        for g in np.flatnonzero(starts[1:-1] > starts[:-2]).tolist():
             own = slice(starts[g], starts[g + 1])
             log_joint[self.several[g], own] = self._log_joint(g, Z[own])
+        answer = np.zeros((len(blocks), k))
         answer[rows] = _softmax(log_joint).T
+        if len(certain):
+            known = (blocks[certain] != UNKNOWN)[:, None]
+            answer[certain] = np.where(known, self._certain[blocks[certain]], 0.0)
         return answer
 
     def table(self, Z: Floats) -> Floats:
@@ -83,16 +92,14 @@ class BayesExperts:
         return np.where(self._is_mixed[:, None], 0.0, self.counts > 0)
 
     @cached_property
-    def _slots(self) -> Codes:
+    def _slots(self) -> list[int]:
         """The first pair of every block (q + 1,)."""
-        return np.concatenate([[0], np.cumsum(self.several.sum(axis=1))])
+        return [0, *self.several.sum(axis=1).cumsum().tolist()]
 
     @cached_property
     def _log_scale(self) -> Floats:
         """Logarithms (s, d) of the factors in front of the normal densities."""
-        there = self.scale > 0
-        log = np.log(self.scale, where=there, out=np.zeros(self.scale.shape))
-        return np.where(there, log - 0.5 * np.log(2 * np.pi), 0.0)
+        return np.log(np.where(self.scale > 0, self.scale / _ROOT, 1.0))
 
     @cached_property
     def _bias(self) -> Floats:
@@ -100,38 +107,44 @@ class BayesExperts:
 
     def _log_joint(self, g: int, Z: Floats) -> Floats:
         """Log-densities (c, n) of rows Z together with each of the c classes of a block."""
-        slots = range(self._slots[g], self._slots[g + 1])
-        numbers, answer = self.layout.numbers(Z), np.empty((len(slots), len(Z)))
-        for i, slot in enumerate(slots):
-            deviation = numbers - self.mean[slot]
-            deviation *= self.scale[slot]
-            answer[i] = self._bias[slot] - 0.5 * np.einsum("ij,ij->i", deviation, deviation)
+        slots = slice(self._slots[g], self._slots[g + 1])
+        numbers, mean, scale = self.layout.numbers(Z), self.mean[slots, None], self.scale[slots, None]
+        answer = np.empty((len(mean), len(Z)))
+        step = 1 + _CHUNK // (mean.size + 1)
+        for start in range(0, len(Z), step):
+            rows = slice(start, start + step)
+            deviation = numbers[rows] - mean
+            deviation *= scale
+            np.einsum("cij,cij->ci", deviation, deviation, out=answer[:, rows])
+        answer *= -0.5
+        answer += self._bias[slots, None]
         gaps = np.flatnonzero(np.isnan(answer[0]))
         if len(gaps):
             answer[:, gaps] = self._with_gaps(slots, numbers[gaps])
         if self.log_share.shape[1]:
-            answer += self.log_share[slots.start : slots.stop] @ self.layout.indicators(Z).T
+            answer += self.log_share[slots] @ self.layout.indicators(Z).T
         return answer
 
-    def _with_gaps(self, slots: range, numbers: Floats) -> Floats:
+    def _with_gaps(self, slots: slice, numbers: Floats) -> Floats:
         """Return what `_log_joint` has of numbers (n, d), some of them missing; they are left out."""
-        there, answer = ~np.isnan(numbers), np.empty((len(slots), len(numbers)))
-        for i, slot in enumerate(slots):
-            deviation = np.where(there, numbers - self.mean[slot], 0.0) * self.scale[slot]
-            answer[i] = self.log_prior[slot] + there @ self._log_scale[slot]
-            answer[i] -= 0.5 * np.einsum("ij,ij->i", deviation, deviation)
-        return answer
+        there = ~np.isnan(numbers)
+        answer = self.log_prior[slots, None] + self._log_scale[slots] @ there.T
+        for own, mean, scale in zip(answer, self.mean[slots], self.scale[slots], strict=True):
+            deviation = np.where(there, numbers - mean, 0.0) * scale
+            own -= 0.5 * np.einsum("ij,ij->i", deviation, deviation)
+        return np.asarray(answer)
 
 
 def _softmax(log_joint: Floats) -> Floats:
     """Probabilities (k, n) in proportion to joint densities, whose logarithms are overwritten."""
     with np.errstate(invalid="ignore"):  # infinitely far from all classes: refused below
-        log_joint -= log_joint.max(axis=0, initial=-np.inf)
+        log_joint -= log_joint.max(axis=0)
         proba = np.exp(log_joint, out=log_joint)
-        proba /= proba.sum(axis=0)
-    if not np.isfinite(proba).all():
+        total = proba.sum(axis=0)
+    if not np.isfinite(total).all():
         raise InputError(
             "MixedNaiveBayes: the features of some rows are too far from all classes for probabilities; look"
             " at the scale of the features."
         )
+    proba /= total
     return proba

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,7 +55,7 @@ def named_columns(named: Sequence[int | str], names: Sequence[str], known: bool)
     known : bool
         Whether the columns have names at all.
     """
-    if isinstance(named, str):
+    if isinstance(named, str) or not isinstance(named, Iterable):
         raise InputError(f"discrete_features must be a list of columns, found {named!r}; pass [{named!r}].")
     positions = []
     for each in named:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -149,7 +150,8 @@ class Child:
         order = np.argsort(-size, kind="stable")[: np.count_nonzero(size)]
         n_portions = _PORTIONS if len(self.rounds) == 1 else 1
         cuts = np.searchsorted(np.cumsum(size[order]), size.sum() * np.arange(1, n_portions) / n_portions)
-        for part in np.split(order, np.unique(cuts + 1)):
+        for start, stop in pairwise([0, *sorted(set((cuts + 1).tolist())), len(order)]):
+            part = order[start:stop]
             if len(part):
                 place = np.full(max(len(size), int(blocks.max()) + 1) + 1, UNKNOWN)  # the last is for UNKNOWN
                 place[part] = np.arange(len(part))

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tuplet.kernels import sort_rows
+from tuplet.local.bayes import SAME, are_equal
 from tuplet.local.bayes_experts import BayesExperts
 from tuplet.local.bayes_layout import BayesLayout
 from tuplet.local.blocks import class_weights
@@ -22,6 +23,8 @@ from tuplet.typing import UNKNOWN, Codes, Floats
 __all__ = ["BayesBatch"]
 
 Mask = npt.NDArray[np.bool_]
+
+_EPS = float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True)
@@ -47,20 +50,23 @@ class _Slots:
     owner: Codes
 
     @classmethod
-    def make(cls, y: Codes, blocks: Codes, present: Mask, weight: Floats | None) -> _Slots:
-        """Sort the rows with a class y (n,) and a block (n,) in which classes (q, k) are present."""
-        n_classes = present.sum(axis=1)
-        chosen = present & (n_classes > 1)[:, None]
-        number = np.where(chosen, np.cumsum(chosen).reshape(chosen.shape) - 1, UNKNOWN)
-        slot = np.where((y != UNKNOWN) & (blocks != UNKNOWN), number[blocks, y], UNKNOWN)
+    def make(cls, y: Codes, blocks: Codes, several: Mask, weight: Floats | None) -> _Slots:
+        """Sort the rows with a class y (n,) and a block (n,), of the pairs (q, k) that are several in one."""
+        q, k = several.shape
+        # The last place is for rows without a class or a block.
+        place = np.where((y == UNKNOWN) | (blocks == UNKNOWN), q * k, blocks * k + y)
         if weight is not None:
-            slot[weight <= 0] = UNKNOWN
-        used = np.flatnonzero(slot != UNKNOWN)
-        order, starts = sort_rows(slot[used], int(chosen.sum()))
-        rows, sizes = used[order], n_classes[n_classes > 1]
-        owner = np.repeat(np.arange(len(sizes)), sizes)
+            place[weight <= 0] = q * k
+        pairs = np.flatnonzero(several)
+        number = np.full(q * k + 1, len(pairs))
+        number[pairs] = np.arange(len(pairs))
+        order, starts = sort_rows(number[place], len(pairs) + 1)
+        rows = order[: starts[-2]]
+        first = np.searchsorted(pairs, k * np.flatnonzero(several.any(axis=1)))
+        owner = np.zeros(len(pairs), dtype=np.intp)
+        owner[first[1:]] = 1
         some = np.ones(len(rows)) if weight is None else weight[rows]
-        return cls(rows, some, starts, np.cumsum(sizes) - sizes, owner)
+        return cls(rows, some, starts[:-1], first, owner.cumsum())
 
     def sums(self, values: Floats) -> Floats:
         """Weighted sums (s, d) of values (r, d) of the rows."""
@@ -114,14 +120,15 @@ class BayesBatch:
     ) -> BayesExperts:
         """See `Batch.fit`; one thread is all that it needs."""
         counts = class_weights(y, blocks, n_blocks, n_classes, weight)
-        slots = _Slots.make(y, blocks, counts > 0, weight)
-        several = (counts > 0) & ((counts > 0).sum(axis=1) > 1)[:, None]
-        log_prior = np.log(counts[several] / slots.together(counts[several])[slots.owner])
+        present = counts > 0
+        several = present & (present.sum(axis=1) > 1)[:, None]
+        slots, total = _Slots.make(y, blocks, several, weight), counts[several]
+        log_prior = np.log(total / slots.together(total)[slots.owner])
         rows, d, width = self._rows.take(slots.rows, axis=0), len(self.layout.number_at), self.layout.width
         sums = slots.sums(rows)
         log_share, numeric = self._categories(slots, sums[:, d:width])
         if rows.shape[1] == width:
-            there, count = None, counts[several][:, None]
+            there, count = None, total[:, None]
         else:
             there, count = rows[:, width:], sums[:, width:]
         mean, scale = self._numbers(slots, rows[:, :d], there, sums[:, :d], count, numeric)
@@ -148,30 +155,30 @@ class BayesBatch:
         all_count = slots.together(count)
         centre = _ratio(slots.together(sums), all_count, 0.0)
         mean = _ratio(sums, count, centre[slots.owner])
-        deviation = values - np.repeat(mean, np.diff(slots.starts), axis=0)
+        deviation = values - mean.repeat(slots.starts[1:] - slots.starts[:-1], axis=0)
         if there is not None:
             deviation *= there
         squares = slots.sums(np.square(deviation, out=deviation))
         between = count * (mean - centre[slots.owner]) ** 2
         spread = _ratio(slots.together(squares + between), all_count, 0.0)
         self._drop_constant(spread, centre, values, there, slots)
-        around = spread[slots.owner]
-        variance = np.maximum(_ratio(squares, count, around), self.layout.variance_floor * around)
-        useful = numeric & (spread > 0) & np.logical_and.reduceat(variance > 0, slots.first, axis=0)
-        return mean, np.divide(1.0, np.sqrt(variance), where=useful[slots.owner], out=np.zeros(mean.shape))
+        floor = self.layout.variance_floor * spread
+        variance = np.maximum(_ratio(squares, count, spread[slots.owner]), floor[slots.owner])
+        useful = (numeric & (floor > 0))[slots.owner]
+        return mean, np.sqrt(np.divide(1.0, variance, where=useful, out=np.zeros(mean.shape)))
 
     def _drop_constant(
         self, spread: Floats, centre: Floats, values: Floats, there: Floats | None, slots: _Slots
     ) -> None:
         """Set the variance (g, d) of columns whose values in a block are equal to 0; it may be rounding."""
-        rounding = 8 * (len(values) + 8) * np.finfo(float).eps * np.abs(centre)
+        rounding = (8 * (len(values) + 8) * _EPS + 2 * SAME) * centre
         doubtful = np.flatnonzero(((spread > 0) & (spread <= rounding**2)).any(axis=0))
         if len(doubtful):
             use = np.ones((1, 1), dtype=bool) if there is None else there[:, doubtful] > 0
             some, at = values[:, doubtful], slots.starts[slots.first]
             low = np.minimum.reduceat(np.where(use, some, np.inf), at, axis=0)
             high = np.maximum.reduceat(np.where(use, some, -np.inf), at, axis=0)
-            spread[:, doubtful] = np.where(low >= high, 0.0, spread[:, doubtful])
+            spread[:, doubtful] = np.where(are_equal(low, high), 0.0, spread[:, doubtful])
 
 
 def _ratio(above: Floats, below: Floats, otherwise: Any) -> Floats:

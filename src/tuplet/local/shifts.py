@@ -67,7 +67,10 @@ class Columns:
         total = np.maximum(weight @ known, np.finfo(float).tiny)
         mean = weight @ np.where(known, X, 0.0) / total
         centred = np.where(known, X - mean, 0.0)
-        scale = np.sqrt(weight @ centred**2 / total)
+        size = np.maximum(np.abs(centred).max(axis=0, initial=0.0), np.finfo(float).tiny)
+        scale = size * np.sqrt(
+            weight @ (centred / size) ** 2 / total
+        )  # squares of the largest numbers overflow
         scale[scale <= 1e-12 * (np.abs(mean) + 1e-300)] = 1.0  # constant up to rounding
         return cls(mean, scale, _axes(centred / scale, weight))
 
@@ -165,7 +168,7 @@ class Shifts:
             rows, starts, labels, masses = _with_pseudo_rows(y, blocks, n_blocks, weight, STRENGTH * prior)
             norm, n_iter = np.zeros(n_blocks), np.zeros(n_blocks, dtype=np.intp)
             fit_shifts(Z, offset, rows, starts, labels, masses, 1 / C, tol, MAX_ITER, theta, norm, n_iter)
-            if (norm > tol).any():
+            if not ((norm <= tol).all() and np.isfinite(theta).all()):
                 _warn(norm, n)
         return cls(theta, _penalty(theta, offset[:, -1], prior, C))
 

@@ -130,7 +130,11 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
         self.encoder_ = self._learn_encoder(X, self._estimators(space.names))
         self.space_ = space
         self.classes_ = space.categories[0] if space.single else list(space.categories)
-        self._fit(self._encode(X), codes, weights)
+        try:
+            self._fit(self._encode(X), codes, weights)
+        except BaseException:
+            del self.space_  # what makes a model count as fitted
+            raise
         return self
 
     def _fit_codes(self, X: Any, space: ClassSpace, codes: Codes, weights: Floats) -> Self:
@@ -168,7 +172,7 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
         X : array, sparse matrix or frame, shape (n, d)
             With the columns of `fit`.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "space_")
         return JointPrediction(self._joint_of(X), self.space_, row_index(X), self._note)
 
     def _joint_of(self, X: Any) -> JointDistribution:

@@ -29,7 +29,8 @@ def fold_weights(X: Features, codes: Codes, sample_weight: Floats | None, n_fold
     # Equal rows lie end to end on a line whose units belong to the folds in turn, from the fold of the first.
     start = _running_total(which, weights)
     turn = (np.arange(n_folds) - which[:, None]) % n_folds
-    return _units(start + weights, turn, n_folds) - _units(start, turn, n_folds)
+    shares = _units(start + weights, turn, n_folds) - _units(start, turn, n_folds)
+    return np.minimum(shares, weights[:, None])  # rounding must not give a fold more than there is
 
 
 def _digests(X: Features, codes: Codes) -> Iterator[int]:
@@ -50,7 +51,7 @@ def _bytes(X: Features) -> Iterator[bytes]:
         for start, stop in zip(rows.indptr[:-1], rows.indptr[1:], strict=True):
             yield rows.indices[start:stop].astype(np.int64).tobytes() + rows.data[start:stop].tobytes()
     else:
-        for row in np.ascontiguousarray(X):
+        for row in np.ascontiguousarray(X) + 0.0:  # -0.0 becomes 0.0, which has other bytes
             yield row.tobytes()
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
+
+import numpy as np
 
 from tuplet.exceptions import InputError
 from tuplet.space import ClassSpace
@@ -17,9 +19,11 @@ Pairs: TypeAlias = Sequence[tuple[int | str, int | str]]
 
 def edge_positions(model: Any, which: str) -> list[Edge]:
     """Return the edges that the parameter `which` of a model names, by positions."""
-    what, edges = f"{type(model).__name__}: {which}", []
-    for pair in getattr(model, which):
-        if isinstance(pair, str) or not hasattr(pair, "__len__") or len(pair) != 2:
+    what, edges, pairs = f"{type(model).__name__}: {which}", [], getattr(model, which)
+    if isinstance(pairs, str) or not isinstance(pairs, Iterable):
+        raise InputError(f"{what} must be a sequence of pairs (parent, child), found {pairs!r}.")
+    for pair in pairs:
+        if not isinstance(pair, (tuple, list, np.ndarray)) or len(pair) != 2:
             raise InputError(f"{what} must hold pairs (parent, child), found {pair!r}.")
         edges.append((_position(model.space_, pair[0], what), _position(model.space_, pair[1], what)))
     return edges
@@ -28,6 +32,8 @@ def edge_positions(model: Any, which: str) -> list[Edge]:
 def _position(space: ClassSpace, variable: int | str, what: str) -> int:
     if isinstance(variable, str):
         return space.position(variable)
+    if not isinstance(variable, (int, np.integer)):
+        raise InputError(f"{what} must name class variables, or number them from 0; found {variable!r}.")
     if not 0 <= variable < space.n_variables:
         raise InputError(
             f"{what} names the class variable {variable}, but they are numbered from 0 to"

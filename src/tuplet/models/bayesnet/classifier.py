@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, cast, final, get_args
+from typing import TYPE_CHECKING, Any, Literal, cast, final
 
 import numpy as np
 import pandas as pd
@@ -14,17 +14,12 @@ from tuplet.inference import Engine, Exact
 from tuplet.joint import FactorGraph, JointDistribution
 from tuplet.local.encoding import FeatureEncoder
 from tuplet.local.inputs import Features, n_rows
-from tuplet.local.mixed_families import MixedFamilyScorer, Role
+from tuplet.local.mixed_families import MixedFamilyScorer
 from tuplet.models.base import JointClassifier
 from tuplet.models.bayesnet.learning import Clock, find_candidates, find_graph, gap_of
 from tuplet.models.bayesnet.network import Network
 from tuplet.models.bayesnet.reading import Graph
-from tuplet.models.bayesnet.rules import (
-    require_choice,
-    require_count,
-    require_seconds,
-    widest,
-)
+from tuplet.models.bayesnet.rules import check_settings, widest
 from tuplet.models.bayesnet.scoring import list_size, make_scorer, possible_roles, shorten
 from tuplet.models.bayesnet.views import Columns, FeatureViews
 from tuplet.models.explanation import LocalNetwork
@@ -206,7 +201,7 @@ class BayesNetClassifier(JointClassifier):
     # -- fitting ------------------------------------------------------------------------------------------
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
-        self._check()
+        check_settings(self)
         clock, rng = Clock.start(self.time_budget), np.random.default_rng(self.random_state)
         scorer = self._scorer(X, codes, sample_weight, clock.deadline, rng)
         rules = {which: edge_positions(self, which) for which in _RULES}
@@ -238,14 +233,6 @@ class BayesNetClassifier(JointClassifier):
             "search": searched - scored,
             "models": time.monotonic() - searched,
         }
-
-    def _check(self) -> None:
-        require_count("max_parents", self.max_parents)
-        require_count("max_feature_parents", self.max_feature_parents)
-        require_choice("discrete_as", self.discrete_as, ("auto", *get_args(Role)))
-        if self.shortlist not in ("auto", None):
-            require_count("shortlist", self.shortlist)
-        require_seconds(self.time_budget)
 
     def _scorer(
         self,

@@ -85,7 +85,7 @@ def find_candidates(
         )
     if candidates.stopped:
         budget = duration_text(clock.budget or 0)
-        why = "interrupted" if candidates.stopped == "interrupt" else f"out of its {budget}"
+        why = "interrupted" if candidates.stopped == "interrupt" else f"out of its half of {budget}"
         _warn(
             f"scoring was {why} after {candidates.n_scored} sets of parents; the graph is the best of these,"
             " not of all"

@@ -3,33 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from tuplet.exceptions import InputError
+from tuplet.inference import Engine
+from tuplet.local.criteria import Score
+from tuplet.local.mixed_families import Role
+from tuplet.local.penalties import Parametrisation
 
-__all__ = ["require_choice", "require_count", "require_seconds", "widest"]
+__all__ = ["check_settings", "widest"]
 
 _WIDEST_TABLE = 2**16
 """Cells of the largest table that prediction needs for a row, unless `max_width` says otherwise."""
 
 
-def require_count(name: str, value: Any) -> None:
-    """Raise `InputError` unless a setting is a whole number from 0."""
+def check_settings(model: Any) -> None:
+    """Raise `InputError` for settings of a `BayesNetClassifier` that make no sense."""
+    for name in ("max_parents", "max_feature_parents"):
+        _require_count(name, getattr(model, name))
+    for name in ("shortlist", "max_width"):
+        if getattr(model, name) not in ("auto", None):
+            _require_count(name, getattr(model, name))
+    _require_choice("discrete_as", model.discrete_as, ("auto", *get_args(Role)))
+    _require_choice("parametrisation", model.parametrisation, ("auto", *get_args(Parametrisation)))
+    if not callable(model.criterion):
+        _require_choice("criterion", model.criterion, get_args(Score))
+    if model.engine is not None and not isinstance(model.engine, Engine):
+        raise InputError(f"BayesNetClassifier: engine must be an Engine or None, found {model.engine!r}.")
+    budget = model.time_budget
+    if budget is not None and not (isinstance(budget, (int, float, np.number)) and budget > 0):
+        raise InputError(f"BayesNetClassifier: time_budget must be a number of seconds, found {budget!r}.")
+
+
+def _require_count(name: str, value: Any) -> None:
     if not isinstance(value, (int, np.integer)) or value < 0:
         raise InputError(f"BayesNetClassifier: {name} must be a whole number from 0, found {value!r}.")
 
 
-def require_seconds(value: Any) -> None:
-    """Raise `InputError` unless a time budget is a number of seconds, or None."""
-    if value is not None and not value > 0:
-        raise InputError(f"BayesNetClassifier: time_budget must be a number of seconds, found {value!r}.")
-
-
-def require_choice(name: str, value: Any, choices: Sequence[str]) -> None:
-    """Raise `InputError` unless a setting is one of some words."""
-    if value not in choices:
+def _require_choice(name: str, value: Any, choices: Sequence[str]) -> None:
+    if not isinstance(value, str) or value not in choices:
         raise InputError(f"BayesNetClassifier: {name} must be one of {', '.join(choices)}; found {value!r}.")
 
 

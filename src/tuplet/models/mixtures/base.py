@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -21,12 +21,20 @@ from tuplet.models.mixtures.sources import Source
 from tuplet.progress import Show
 from tuplet.typing import Codes, Floats, Seed
 
-__all__ = ["GrownMixture", "MakeSource", "MapInference", "mixture_of"]
+__all__ = ["GrownMixture", "MakeSource", "MapInference", "Sizes", "mixture_of"]
 
 MakeSource = Callable[[Floats | None], Source]
 """Shares (n,) of the rows to learn from, or None for all, -> where components come from."""
 
 MapInference = Literal["exact", "annealing"]
+
+
+class Sizes(NamedTuple):
+    """How many components are wanted, and what they are called in parameters: n_trees, max_trees."""
+
+    called: str
+    wanted: int | Literal["auto"]
+    limit: int  # for "auto"
 
 
 class GrownMixture(JointClassifier):
@@ -44,8 +52,8 @@ class GrownMixture(JointClassifier):
 
     @property
     @abstractmethod
-    def _sizes(self) -> tuple[str, int | Literal["auto"], int]:
-        """What components are called in parameters, their number, and the limit for "auto"."""
+    def _sizes(self) -> Sizes:
+        """How many components are wanted."""
 
     @abstractmethod
     def _source(
@@ -61,7 +69,8 @@ class GrownMixture(JointClassifier):
 
     @one_blas_thread()
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
-        _, wanted, limit = self._check()
+        self._check()
+        _, wanted, limit = self._sizes
         rng = np.random.default_rng(self.random_state)
         self._seed = int(rng.integers(2**31 - 1))
         weight = np.ones(len(codes)) if sample_weight is None else sample_weight
@@ -78,24 +87,23 @@ class GrownMixture(JointClassifier):
         self._keep(growth, state)
         self.log_likelihood_path_, self.n_iter_, self.converged_ = info
 
-    def _check(self) -> tuple[str, int | Literal["auto"], int]:
-        of, name = type(self).__name__, self._sizes[0]
-        counts = {f"max_{name}": self._sizes[2], "max_iter": self.max_iter}
-        if self._sizes[1] != "auto":
-            counts[f"n_{name}"] = self._sizes[1]
+    def _check(self) -> None:
+        of, sizes = type(self).__name__, self._sizes
+        counts = {f"max_{sizes.called}": sizes.limit, "max_iter": self.max_iter}
+        if sizes.wanted != "auto":
+            counts[f"n_{sizes.called}"] = sizes.wanted
         for name, value in counts.items():
             if not isinstance(value, (int, np.integer)) or value < 1:
                 also = " or 'auto'" if name.startswith("n_") else ""
                 raise InputError(f"{of}: {name} must be a positive integer{also}, found {value!r}.")
-        if not 0 < self.validation <= 0.5:
+        if not _is_number(self.validation) or not 0 < self.validation <= 0.5:
             raise InputError(f"{of}: validation must be a share up to 0.5, found {self.validation!r}.")
-        if not self.tol >= 0:
+        if not _is_number(self.tol) or not 0 <= self.tol < np.inf:
             raise InputError(f"{of}: tol must be a number >= 0, found {self.tol!r}.")
         if self.map_inference not in ("exact", "annealing"):
             raise InputError(
                 f"{of}: map_inference must be 'exact' or 'annealing', found {self.map_inference!r}."
             )
-        return self._sizes
 
     def _held_out(self, X: Features, codes: Codes, sample_weight: Floats | None) -> Floats:
         """Weights (n,) of the rows that validate; all zero where there are too few rows for that."""
@@ -116,6 +124,10 @@ class GrownMixture(JointClassifier):
         if isinstance(joint, Mixture) and self.map_inference == "annealing":
             return Annealed(joint, seed=self._seed)
         return joint
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.number))
 
 
 def mixture_of(joints: Sequence[JointDistribution], weights: Floats, n: int) -> JointDistribution:

@@ -79,19 +79,23 @@ def grow(
                     break
                 start = _extended(last, source.fit(structure, omega))
                 state, info = run_em(start, _refit(source), weight, settings)
+                infos.append(info)
+                tried.append(state)
                 if held is not None:
                     validation.append(float(held @ state.log_likelihood() / held.sum()))
-                tried.append(state)
-                infos.append(info)
                 line.advance(f"{len(tried)} in the mixture")
         except KeyboardInterrupt:
             if not tried:
                 raise
-            warnings.warn(
-                f"fit: interrupted; the mixture has {len(tried)} components.", TupletWarning, stacklevel=2
-            )
+            _say_interrupted(f"{len(tried)} of at most {n_components} components")
     best = int(np.argmax(validation)) if validation else len(tried) - 1
-    return Growth(tried[best], tuple(infos), tuple(validation))
+    return Growth(tried[best], tuple(infos[: len(tried)]), tuple(validation))
+
+
+def _say_interrupted(after: str) -> None:
+    warnings.warn(
+        f"fit: interrupted after {after}; the mixture is what it was then.", TupletWarning, stacklevel=3
+    )
 
 
 def _is_settled(validation: list[float]) -> bool:
@@ -109,7 +113,11 @@ def refit_all(
     shares = weight[:, None] * growth.state.responsibilities()
     components = [source.fit(structure, shares[:, k]) for k, structure in enumerate(growth.state.structures)]
     start = MixtureState.of(components, shares.sum(axis=0))
-    return run_em(start, _refit(source), weight, settings)
+    try:
+        return run_em(start, _refit(source), weight, settings)
+    except KeyboardInterrupt:
+        _say_interrupted("growing, while its parameters were fitted to all rows")
+        return start, EMInfo((start.objective(weight),), 0, False)
 
 
 def _refit(source: Source) -> Refit:

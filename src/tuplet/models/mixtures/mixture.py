@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any, Literal, final
 
 import numpy as np
+from narwhals import dependencies
 
 from tuplet.exceptions import InputError
-from tuplet.local.inputs import Features
+from tuplet.local.inputs import Features, as_pandas
 from tuplet.models.base import JointClassifier
 from tuplet.models.chain import ChainClassifier
-from tuplet.models.mixtures.base import GrownMixture, MakeSource, MapInference
+from tuplet.models.mixtures.base import GrownMixture, MakeSource, MapInference, Sizes
 from tuplet.models.mixtures.sources import ModelSource
 from tuplet.progress import Show
 from tuplet.typing import Codes, Floats, Seed
@@ -38,7 +39,7 @@ class MixtureClassifier(GrownMixture):
     max_components : int
         Limit for "auto".
     validation : float
-        Share of the rows that "auto" holds out.
+        Share of the rows that "auto" holds out, about: one of round(1 / validation) parts.
     tol : float
         Relative change of the penalised log-likelihood at which EM ends.
     max_iter : int
@@ -58,7 +59,7 @@ class MixtureClassifier(GrownMixture):
     weights_ : array, shape (K,)
         Weights lambda_k of the components.
     responsibilities_ : array, shape (n, K)
-        Probability of each component given x and y of the training rows.
+        Probability of each component given x and y of the training rows, without those of weight zero.
     log_likelihood_path_ : tuple of float
         Penalised log-likelihood at the start of the last EM and after each of its iterations; never falls.
     growth_paths_ : tuple of tuples of float
@@ -75,7 +76,8 @@ class MixtureClassifier(GrownMixture):
     EM weighs the rows by the responsibilities as they are. A component whose new fit explains its rows worse
     keeps the old one; so the log-likelihood never falls, whatever the components.
 
-    An interrupt (Ctrl-C) ends the growth with a warning; the components so far are kept.
+    An interrupt (Ctrl-C) ends the growth with a warning; the components so far are kept. One that comes while
+    a component ends its own work early, as `BayesNetClassifier` does, ends that alone.
 
     Examples
     --------
@@ -116,8 +118,8 @@ class MixtureClassifier(GrownMixture):
         self.progress = progress
 
     @property
-    def _sizes(self) -> tuple[str, int | Literal["auto"], int]:
-        return "components", self.n_components, self.max_components
+    def _sizes(self) -> Sizes:
+        return Sizes("components", self.n_components, self.max_components)
 
     def _model(self) -> Any:
         if self.component is None:
@@ -131,6 +133,10 @@ class MixtureClassifier(GrownMixture):
 
     def _estimators(self, names: tuple[str, ...] | None = None) -> list[Any]:
         return list(self._model()._estimators(names))
+
+    def _validate(self, X: Any, estimators: list[Any], *, reset: bool = False) -> Features:
+        features = super()._validate(X, estimators, reset=reset)
+        return as_pandas(X) if dependencies.is_into_dataframe(X) else features  # components want the names
 
     def _source(
         self, X: Features, codes: Codes, sample_weight: Floats | None, rng: np.random.Generator

@@ -12,7 +12,7 @@ from tuplet.local.inputs import Features
 from tuplet.local.penalties import Parametrisation
 from tuplet.models.given_edges import Pairs, edge_positions
 from tuplet.models.links import estimators_by_variable
-from tuplet.models.mixtures.base import GrownMixture, MakeSource, MapInference
+from tuplet.models.mixtures.base import GrownMixture, MakeSource, MapInference, Sizes
 from tuplet.models.mixtures.sources import Source
 from tuplet.models.trees.anything import Trees
 from tuplet.models.trees.learners import make_trees
@@ -39,11 +39,11 @@ class TreeMixtureClassifier(GrownMixture):
     estimator : classifier, or mapping of names to classifiers, optional
         For the trees; see `TreeClassifier`.
     n_trees : int or "auto"
-        Number of trees; "auto" stops by validation.
+        Number of trees, all different: fewer if there are not as many. "auto" stops by validation.
     max_trees : int
         Limit for "auto".
     validation : float
-        Share of the rows that "auto" holds out.
+        Share of the rows that "auto" holds out, about: one of round(1 / validation) parts.
     parametrisation, C, C_shift, n_folds, screening, required, forbidden
         See `TreeClassifier`. C and C_shift are chosen once.
     tol : float
@@ -71,7 +71,7 @@ class TreeMixtureClassifier(GrownMixture):
     weights_ : array, shape (K,)
         Weights lambda_k of the trees.
     responsibilities_ : array, shape (n, K)
-        Probability of each tree given x and y of the training rows.
+        Probability of each tree given x and y of the training rows, without those of weight zero.
     log_likelihood_path_ : tuple of float
         Penalised log-likelihood at the start of the last EM and after each of its iterations; never falls.
     growth_paths_ : tuple of tuples of float
@@ -87,6 +87,9 @@ class TreeMixtureClassifier(GrownMixture):
     -----
     EM weighs the rows by the responsibilities as they are; with penalties fixed, the penalised
     log-likelihood never falls: a variable whose new model is worse keeps the old one.
+
+    Where the label of a parent is missing in training, its child is judged by the model without parents; the
+    responsibilities of such rows rest on that. At prediction missing labels are summed out.
 
     An interrupt (Ctrl-C) ends the growth with a warning; the trees so far are kept.
 
@@ -151,8 +154,8 @@ class TreeMixtureClassifier(GrownMixture):
         return estimators_by_variable(self.estimator, names)
 
     @property
-    def _sizes(self) -> tuple[str, int | Literal["auto"], int]:
-        return "trees", self.n_trees, self.max_trees
+    def _sizes(self) -> Sizes:
+        return Sizes("trees", self.n_trees, self.max_trees)
 
     @property
     def parents_(self) -> tuple[ParentSets, ...]:

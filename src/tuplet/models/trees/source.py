@@ -51,6 +51,10 @@ def new_forest(
     >>> new_forest(gains, [((), (0,)), ((1,), ())])
     ((), ())
     """
+
+    def free(forest: ParentSets) -> set[Edge]:
+        return set(edges(forest)) - set(required)  # what all forests have says nothing about their order
+
     queue: list[tuple[float, tuple[Edge, ...], ParentSets]] = []
     asked: set[tuple[Edge, ...]] = set()
 
@@ -58,13 +62,13 @@ def new_forest(
         if banned not in asked:
             asked.add(banned)
             forest = best_forest(gains, required=required, forbidden=banned)
-            heappush(queue, (-sum(float(gains[edge]) for edge in edges(forest)), banned, forest))
+            heappush(queue, (-sum(float(gains[edge]) for edge in free(forest)), banned, forest))
 
     look_at(tuple(sorted(forbidden)))
     while queue and len(asked) < MAX_TRIES:
         _, banned, forest = heappop(queue)
         if forest not in seen:
             return forest
-        for edge in set(edges(forest)) - set(required):
+        for edge in free(forest):
             look_at(tuple(sorted((*banned, edge))))
     return None

@@ -136,38 +136,44 @@ class TreeClassifier(JointClassifier):
     @one_blas_thread()
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
         rng = np.random.default_rng(self.random_state)
+        required, forbidden = (edge_positions(self, which) for which in ("required", "forbidden"))
+        EdgeRules.of(self.space_.n_variables, required, forbidden)  # mistakes are told before any work
+        given = self._given(rng)
         trees = make_trees(self, X, codes, sample_weight, rng)
         self.C_, self.C_shared_, self.C_shift_ = trees.strengths
         self.gains_, self.scores_ = None, None
-        if isinstance(self.structure, str) and self.structure == "learn":
+        if given is None:
             edges = trees.edges(sample_weight)
             self.gains_, self.scores_ = edges.gains, edges.alone
-            self.parents_ = self._best_forest(edges.gains)
-        else:
-            self.parents_ = self._given(rng)
+            given = best_forest(edges.gains, required=required, forbidden=forbidden)
+        self.parents_ = given
         self.tree_ = trees.fit(self.parents_, sample_weight).without_rows()
 
-    def _best_forest(self, gains: Floats) -> ParentSets:
-        required, forbidden = (edge_positions(self, which) for which in ("required", "forbidden"))
-        return best_forest(gains, required=required, forbidden=forbidden)
-
-    def _given(self, rng: np.random.Generator) -> ParentSets:
-        m = self.space_.n_variables
-        if not isinstance(self.structure, str):
-            rules = EdgeRules.of(m, edge_positions(self, "structure"))
-            crowded = next((i for i, members in enumerate(rules.required) if len(members) > 1), None)
-            if crowded is not None:
-                raise InputError(
-                    f"TreeClassifier: {self.space_.names[crowded]!r} has several parents in `structure`; in a"
-                    " tree it has one at most."
-                )
-            return rules.required
-        if self.structure != "random":
+    def _given(self, rng: np.random.Generator) -> ParentSets | None:
+        """Return the structure that is not to be learnt, if there is one."""
+        named = not isinstance(self.structure, str)
+        if not named and self.structure == "learn":
+            return None
+        if not named and self.structure != "random":
             raise InputError(
                 "TreeClassifier: structure must be 'learn', 'random' or a sequence of (parent, child), found"
                 f" {self.structure!r}."
             )
-        return random_tree(m, rng)
+        if len(self.required) or len(self.forbidden):
+            raise InputError(
+                "TreeClassifier: required and forbidden edges are for structure='learn'; leave them out, or"
+                " name all edges in `structure`."
+            )
+        if not named:
+            return random_tree(self.space_.n_variables, rng)
+        rules = EdgeRules.of(self.space_.n_variables, edge_positions(self, "structure"))
+        crowded = next((i for i, members in enumerate(rules.required) if len(members) > 1), None)
+        if crowded is not None:
+            raise InputError(
+                f"TreeClassifier: {self.space_.names[crowded]!r} has several parents in `structure`; in a"
+                " tree it has one at most."
+            )
+        return rules.required
 
     def _predict_joint(self, X: Features) -> JointDistribution:
         return self.tree_.joint(X)
@@ -178,11 +184,13 @@ class TreeClassifier(JointClassifier):
         """Edges of the forest: `parent`, `child` and `strength`, the strongest first.
 
         The strength is the gain in held-out log-likelihood, in nats over all training rows; NaN where the
-        structure was given.
+        edge was not scored, because it was given or because a required one did not pass the screening.
         """
-        names = self.space_.names
+        names, gains = self.space_.names, np.full((len(self.parents_),) * 2, np.nan)
+        if self.gains_ is not None:
+            gains = np.where(np.isfinite(self.gains_), self.gains_, np.nan)
         lines = [
-            (names[parent], names[child], np.nan if self.gains_ is None else self.gains_[parent, child])
+            (names[parent], names[child], gains[parent, child])
             for child, parents in enumerate(self.parents_)
             for parent in parents
         ]
