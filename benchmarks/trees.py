@@ -128,10 +128,10 @@ def show_mixtures() -> None:
     parts = []
     for name in ("emotions", "scene", "image"):
         data = load_dataset(name)
-        parts.append(compare(models, data, cv=first_folds(data, 5), **SETTINGS))
+        parts.append(compare(models, data, cv=first_folds(data, 3), **SETTINGS))
     for score in ("joint_log_likelihood", "exact_match"):
         table = pd.concat([part.table(score) for part in parts])
-        title = f"Figure 3: {score.replace('_', ' ')} with 1 to 20 trees (five of ten folds)"
+        title = f"Figure 3: {score.replace('_', ' ')} with 1 to 20 trees (three of ten folds)"
         print(f"**{title}**\n\n{markdown_table(table)}\n")
 
 

@@ -3,29 +3,78 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from tuplet.exceptions import InputError
 from tuplet.space import ClassSpace
-from tuplet.structure import Edge
+from tuplet.structure import Edge, ParentSets, find_cycle
 
-__all__ = ["Pairs", "edge_positions"]
+__all__ = ["GivenEdges", "Pairs", "given_edges", "given_parents"]
 
 Pairs: TypeAlias = Sequence[tuple[int | str, int | str]]
 """Edges (parent, child)."""
 
 
-def edge_positions(model: Any, which: str) -> list[Edge]:
-    """Return the edges that the parameter `which` of a model names, by positions."""
-    what, edges, pairs = f"{type(model).__name__}: {which}", [], getattr(model, which)
+class GivenEdges(NamedTuple):
+    """Edges that must be there and edges that must not, by positions."""
+
+    required: list[Edge]
+    forbidden: list[Edge]
+
+
+def given_edges(model: Any, most: int) -> GivenEdges:
+    """Return the edges that the parameters `required` and `forbidden` of a model name, checked.
+
+    Parameters
+    ----------
+    model : JointClassifier
+        With a `space_`.
+    most : int
+        Largest number of parents of a variable.
+    """
+    rules = GivenEdges(_positions(model, "required"), _positions(model, "forbidden"))
+    both = sorted(set(rules.required) & set(rules.forbidden))
+    if both:
+        raise InputError(f"{_said(model, 'required')} and forbidden both have {_edge_text(model, both[0])}.")
+    _parents(model, "required", rules.required, most)
+    return rules
+
+
+def given_parents(model: Any, which: str, most: int) -> ParentSets:
+    """Return the parents of every class variable by a parameter of a model that names all edges."""
+    return _parents(model, which, _positions(model, which), most)
+
+
+def _parents(model: Any, which: str, edges: Iterable[Edge], most: int) -> ParentSets:
+    """Return edges as parents, unless they form a cycle or are too many for a variable."""
+    names, members = model.space_.names, [set[int]() for _ in model.space_.names]
+    for parent, child in edges:
+        members[child].add(parent)
+    crowded = next((child for child, inside in enumerate(members) if len(inside) > most), None)
+    if crowded is not None:
+        raise InputError(
+            f"{_said(model, which)} has {len(members[crowded])} parents of {names[crowded]!r}; a variable can"
+            f" have {most} at most."
+        )
+    if cycle := find_cycle(members):
+        round_trip = " -> ".join(repr(names[v]) for v in (*cycle, cycle[0]))
+        raise InputError(f"{_said(model, which)} has a cycle, {round_trip}; drop one of its edges.")
+    return tuple(tuple(sorted(inside)) for inside in members)
+
+
+def _positions(model: Any, which: str) -> list[Edge]:
+    what, edges, pairs = _said(model, which), [], getattr(model, which)
     if isinstance(pairs, str) or not isinstance(pairs, Iterable):
         raise InputError(f"{what} must be a sequence of pairs (parent, child), found {pairs!r}.")
     for pair in pairs:
         if not isinstance(pair, (tuple, list, np.ndarray)) or len(pair) != 2:
             raise InputError(f"{what} must hold pairs (parent, child), found {pair!r}.")
-        edges.append((_position(model.space_, pair[0], what), _position(model.space_, pair[1], what)))
+        edge = _position(model.space_, pair[0], what), _position(model.space_, pair[1], what)
+        if edge[0] == edge[1]:
+            raise InputError(f"{what} must join two variables, found {_edge_text(model, edge)}.")
+        edges.append(edge)
     return edges
 
 
@@ -40,3 +89,11 @@ def _position(space: ClassSpace, variable: int | str, what: str) -> int:
             f" {space.n_variables - 1}."
         )
     return int(variable)
+
+
+def _said(model: Any, which: str) -> str:
+    return f"{type(model).__name__}: {which}"
+
+
+def _edge_text(model: Any, edge: Edge) -> str:
+    return " -> ".join(repr(model.space_.names[v]) for v in edge)

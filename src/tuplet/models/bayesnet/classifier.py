@@ -23,7 +23,7 @@ from tuplet.models.bayesnet.rules import check_settings, widest
 from tuplet.models.bayesnet.scoring import list_size, make_scorer, possible_roles, shorten
 from tuplet.models.bayesnet.views import Columns, FeatureViews
 from tuplet.models.explanation import LocalNetwork
-from tuplet.models.given_edges import Pairs, edge_positions
+from tuplet.models.given_edges import Pairs, given_edges
 from tuplet.models.links import estimators_by_variable
 from tuplet.progress import Show
 from tuplet.typing import Codes, Floats, Seed
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["BayesNetClassifier"]
-
-_RULES: tuple[Literal["required", "forbidden"], ...] = ("required", "forbidden")
 
 
 @final
@@ -202,9 +200,9 @@ class BayesNetClassifier(JointClassifier):
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
         check_settings(self)
+        rules = given_edges(self, self.max_parents)._asdict()
         clock, rng = Clock.start(self.time_budget), np.random.default_rng(self.random_state)
         scorer = self._scorer(X, codes, sample_weight, clock.deadline, rng)
-        rules = {which: edge_positions(self, which) for which in _RULES}
         size = min(self.max_parents, self.space_.n_variables - 1)
         listed = list_size(self.shortlist, self.criterion, self._estimators(self.space_.names))
         offered = shorten(scorer, listed, self.space_.cards, max_parents=size, weight=sample_weight, **rules)

@@ -10,7 +10,7 @@ import numpy as np
 from tuplet.joint import JointDistribution
 from tuplet.local.inputs import Features
 from tuplet.local.penalties import Parametrisation
-from tuplet.models.given_edges import Pairs, edge_positions
+from tuplet.models.given_edges import Pairs, given_edges
 from tuplet.models.links import estimators_by_variable
 from tuplet.models.mixtures.base import GrownMixture, MakeSource, MapInference, Sizes
 from tuplet.models.mixtures.sources import Source
@@ -165,7 +165,7 @@ class TreeMixtureClassifier(GrownMixture):
     def _source(
         self, X: Features, codes: Codes, sample_weight: Floats | None, rng: np.random.Generator
     ) -> MakeSource:
-        rules = [edge_positions(self, which) for which in ("required", "forbidden")]
+        rules = given_edges(self, most=1)
         made: list[Trees] = []
 
         def make(learnt: Floats | None) -> Source:

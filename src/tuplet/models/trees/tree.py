@@ -14,11 +14,11 @@ from tuplet.local.parallel import one_blas_thread
 from tuplet.local.penalties import Parametrisation
 from tuplet.models.base import JointClassifier
 from tuplet.models.explanation import LocalNetwork
-from tuplet.models.given_edges import Pairs, edge_positions
+from tuplet.models.given_edges import Pairs, given_edges, given_parents
 from tuplet.models.links import estimators_by_variable
 from tuplet.models.trees.learners import make_trees, random_tree
 from tuplet.plots import plot_graph
-from tuplet.structure import EdgeRules, ParentSets, best_forest
+from tuplet.structure import ParentSets, best_forest
 from tuplet.typing import Codes, Floats, Seed
 
 if TYPE_CHECKING:
@@ -136,16 +136,14 @@ class TreeClassifier(JointClassifier):
     @one_blas_thread()
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
         rng = np.random.default_rng(self.random_state)
-        required, forbidden = (edge_positions(self, which) for which in ("required", "forbidden"))
-        EdgeRules.of(self.space_.n_variables, required, forbidden)  # mistakes are told before any work
-        given = self._given(rng)
+        rules, given = given_edges(self, most=1), self._given(rng)  # mistakes are told before any work
         trees = make_trees(self, X, codes, sample_weight, rng)
         self.C_, self.C_shared_, self.C_shift_ = trees.strengths
         self.gains_, self.scores_ = None, None
         if given is None:
             edges = trees.edges(sample_weight)
             self.gains_, self.scores_ = edges.gains, edges.alone
-            given = best_forest(edges.gains, required=required, forbidden=forbidden)
+            given = best_forest(edges.gains, **rules._asdict())
         self.parents_ = given
         self.tree_ = trees.fit(self.parents_, sample_weight).without_rows()
 
@@ -166,14 +164,7 @@ class TreeClassifier(JointClassifier):
             )
         if not named:
             return random_tree(self.space_.n_variables, rng)
-        rules = EdgeRules.of(self.space_.n_variables, edge_positions(self, "structure"))
-        crowded = next((i for i, members in enumerate(rules.required) if len(members) > 1), None)
-        if crowded is not None:
-            raise InputError(
-                f"TreeClassifier: {self.space_.names[crowded]!r} has several parents in `structure`; in a"
-                " tree it has one at most."
-            )
-        return rules.required
+        return given_parents(self, "structure", most=1)
 
     def _predict_joint(self, X: Features) -> JointDistribution:
         return self.tree_.joint(X)
