@@ -24,6 +24,7 @@ from sklearn.preprocessing import StandardScaler
 import tuplet
 from troubled import Hungry, Noted, fits_noted
 from tuplet import ChainClassifier, DecisionClassifier, IndependentClassifier, PriorClassifier
+from tuplet.evaluate import work
 from tuplet.evaluate.compare import compare
 from tuplet.evaluate.comparison import Comparison
 from tuplet.evaluate.isolation import StoppedError, Workers
@@ -482,3 +483,14 @@ def test_calibration_of_all_folds_is_that_of_all_rows_at_once():
     ):
         joined = result.calibration_table(kind, model="chain", n_bins=5)
         pd.testing.assert_frame_equal(joined, measure(Y[30:], prediction, 5), check_dtype=False)
+
+
+def test_probabilities_that_cannot_be_had_cost_only_the_scores_that_need_them(monkeypatch):
+    def too_wide(Y, prediction):
+        raise tuplet.exceptions.IntractableError("too wide")
+
+    monkeypatch.setattr(work, "n_floored", too_wide)
+    X, Y = np.zeros((20, 1)), np.arange(20)[:, None] % 2
+    result = compare({"prior": PriorClassifier()}, {"a": (X, Y)}, cv=2, scores=["exact_match"], isolate=False)
+    assert result.runs["exact_match"].notna().all()
+    assert result.runs["n_floored"].isna().all()

@@ -101,10 +101,16 @@ class Answer:
         """Return the one joint."""
         return self.prediction
 
-    def n_floored(self, Y: Any) -> int:
-        """Count the test rows that are charged a floor; peers apply theirs to single labels and know how."""
+    def n_floored(self, Y: Any) -> int | None:
+        """Count the test rows that are charged a floor; None if their probabilities cannot be had.
+
+        Peers apply a floor to single labels and know how.
+        """
         own = getattr(self.model, "n_floored", None)
-        return n_floored(Y, self.prediction) if own is None else own(Y, self.prediction)
+        try:
+            return n_floored(Y, self.prediction) if own is None else own(Y, self.prediction)
+        except TupletError:
+            return None
 
     def predict_proba(self, X: Any) -> Any:
         """Return the marginals of the one joint, as scikit-learn has them."""
