@@ -117,6 +117,7 @@ def _plain(folder: Path, network: Network) -> Path:
             HEAD + ROOTS + ROWS.replace("0.1, 0.5, 0.4", "0.1, 0.5, 0.5"),
             "of 'c' given a=x, b=low one sum to 1.1",
         ),
+        (HEAD + ROOTS.replace("0.3, 0.7", "0.3, 0.8") + ROWS, "the probabilities of 'a' sum to 1.1"),
         (HEAD + ROOTS + ROWS.replace("(high, y) 0.4, 0.1, 0.5;", ""), "for 3 of 4 configurations"),
         (HEAD + ROOTS + ROWS.replace("0.1, 0.5, 0.4", "0.1, 0.9"), "needs 12 probabilities where 11"),
         (HEAD + ROOTS + ROWS.replace("0.1, 0.5, 0.4", "0.1, five, 0.4"), "an entry that is no number"),

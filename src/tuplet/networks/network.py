@@ -99,8 +99,9 @@ class Network:
         total = table.sum(axis=-1, keepdims=True)
         if not (table >= 0).all() or not np.isfinite(total).all():
             raise InputError(f"Network: the table of {name!r} has an entry that is no probability.")
-        if (wrong := np.argwhere(np.abs(total[..., 0] - 1) > _ROUNDING)).size:
-            at = tuple(int(i) for i in wrong[0])
+        wrong = np.abs(total[..., 0] - 1) > _ROUNDING
+        if wrong.any():
+            at = tuple(int(i) for i in np.argwhere(wrong)[0])  # () for a variable without parents
             given = ", ".join(
                 f"{self.names[p]}={self.states[p][i]}" for p, i in zip(self.parents[v], at, strict=True)
             )
