@@ -73,14 +73,12 @@ def models(learner: str) -> dict[str, object]:
 
 def study() -> Comparison:
     """Run the comparison, or what is left of it."""
-    parts = []
-    for learner in LEARNERS:
-        cheap = [name for name in SETS if name not in COSTLY]
-        parts.append(compare(models(learner), cheap, cv=10, **SETTINGS))
-        for name in COSTLY:
-            data = load_dataset(name)
-            folds = list(StratifiedFolds(10, random_state=0).split(data.X, data.Y))[:3]
-            parts.append(compare(models(learner), data, cv=folds, **SETTINGS))
+    cheap = [name for name in SETS if name not in COSTLY]
+    parts = [compare(models(learner), cheap, cv=10, **SETTINGS) for learner in LEARNERS]
+    for name in COSTLY:
+        data = load_dataset(name)
+        folds = list(StratifiedFolds(10, random_state=0).split(data.X, data.Y))[:3]
+        parts += [compare(models(learner), data, cv=folds, **SETTINGS) for learner in LEARNERS]
     runs = pd.concat([part.runs for part in parts], ignore_index=True)
     return Comparison(runs, SCORES, datasets=SETS)
 

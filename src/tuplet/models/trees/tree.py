@@ -95,12 +95,13 @@ class TreeClassifier(JointClassifier):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(200, 2))
     >>> rain = X[:, 0] + rng.normal(size=200) > 0
-    >>> y = np.column_stack([rain, rain ^ (rng.random(200) < 0.1), rng.random(200) < 0.5])
+    >>> wet = rain ^ (rng.random(200) < 0.1)
+    >>> y = np.column_stack([rain, wet, wet ^ (rng.random(200) < 0.1)])
     >>> model = TreeClassifier().fit(X, y)
     >>> model.parents_
-    ((1,), (), ())
-    >>> model.predict([[2.0, 0.0]], loss="subset")[0, :2]
-    array([ True,  True])
+    ((1,), (2,), ())
+    >>> model.predict([[2.0, 0.0]], loss="subset")
+    array([[ True,  True,  True]])
     """
 
     def __init__(
