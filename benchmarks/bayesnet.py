@@ -197,9 +197,12 @@ def main() -> None:
     show_losses(result)
     likelihood = result.table("joint_log_likelihood")
     print(f"**Joint log-likelihood of a test row**\n\n{markdown_table(likelihood)}\n")
-    ours = [name for name in result.models if name.startswith("GBNC")]
-    rows = result.runs[result.runs["model"].isin(ours)]
-    print(f"Test rows to which a Bayesian network gives probability zero: {int(rows['n_floored'].sum())}.\n")
+    for learner in LEARNERS:
+        ours = [f"GBNC, {learner}", f"GBNC auto, {learner}"]
+        rows = result.runs[result.runs["model"].isin(ours)]
+        count, total = int(rows["n_floored"].sum()), int(rows["n_test"].sum())
+        print(f"- {learner}: {count} of {total:,} test rows of networks have less than 1e-4 for each label.")
+    print()
     print("**CPU seconds of a fit, mean of the folds**\n")
     print(markdown_table(result.table("fit_cpu_seconds"), best="none", digits=1))
 
