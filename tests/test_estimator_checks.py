@@ -11,6 +11,7 @@ from tuplet.models import (
     GenerativeBayesNetClassifier,
     IndependentClassifier,
     InstanceLogisticClassifier,
+    JointStackingClassifier,
     MixtureClassifier,
     NeighborClassifier,
     OutputCodingClassifier,
@@ -47,6 +48,7 @@ MODELS = [
     TreeEnsembleClassifier(n_trees=3, random_state=0),
     TreeMixtureClassifier(random_state=0),
     MixtureClassifier(IndependentClassifier(), n_components=2, random_state=0),
+    JointStackingClassifier([IndependentClassifier(), PowersetClassifier()], cv=3),
     DecisionClassifier(IndependentClassifier()),
 ]
 

@@ -37,6 +37,7 @@ from tuplet.models import (
     IndependentClassifier,
     InstanceLogisticClassifier,
     JointClassifier,
+    JointStackingClassifier,
     MixtureClassifier,
     NeighborClassifier,
     PowersetClassifier,
@@ -69,6 +70,7 @@ ALL = [
     TreeEnsembleClassifier(n_trees=3, random_state=0),
     TreeMixtureClassifier(n_trees=2, random_state=0),
     MixtureClassifier(n_components=2, random_state=0),
+    JointStackingClassifier([IndependentClassifier(), ChainClassifier()], cv=3),
     DecisionClassifier(ChainClassifier(), "subset"),
 ]
 PROPER = [model for model in ALL if getattr(model, "inference", "exact") == "exact"]

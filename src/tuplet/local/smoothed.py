@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -123,7 +124,12 @@ class SmoothedClassifier:
 def _fit(estimator: Any, inputs: Features, y: Codes, weight: Floats | None) -> Any:
     """Fit a clone to classes 0 .. c - 1."""
     fitted = clone(estimator)
-    with config_context(enable_metadata_routing=False):  # the arguments name their steps already
+    with (
+        config_context(enable_metadata_routing=False),  # the arguments name their steps already
+        warnings.catch_warnings(),
+    ):
+        # Combinations of labels may be many and rare; they are classes all the same.
+        warnings.filterwarnings("ignore", message="The number of unique classes is greater than 50%")
         return fitted.fit(inputs, y, **weight_arguments(fitted, weight))
 
 

@@ -19,6 +19,7 @@ from tuplet.models.powerset import PowersetClassifier
 from tuplet.models.prior import PriorClassifier
 from tuplet.models.random_field import RandomFieldClassifier
 from tuplet.models.stacked_features import StackedFeaturesClassifier
+from tuplet.models.stacking import JointStackingClassifier
 from tuplet.models.trees import TreeClassifier, TreeEnsembleClassifier, TreeMixtureClassifier
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "InformationGainFilter",
     "InstanceLogisticClassifier",
     "JointClassifier",
+    "JointStackingClassifier",
     "LocalNetwork",
     "MixtureClassifier",
     "NeighborClassifier",

@@ -63,6 +63,9 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
     _encodes_features: ClassVar[bool] = True
     """Whether `_fit` gets numbers where its estimators need them; with False, frames and NaN stay."""
 
+    _drops_unweighted: ClassVar[bool] = True
+    """Whether `_fit` does without rows of weight zero; not where users name rows by their positions."""
+
     @abstractmethod
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
         """Learn from features and codes (n, m), `UNKNOWN` where a label is missing; weights are positive."""
@@ -124,7 +127,7 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
 
     def _fit_validated(self, X: Features, space: ClassSpace, codes: Codes, weights: Floats | None) -> Self:
         """Learn from features in the form that `_validate` returns."""
-        if weights is not None and not weights.all():
+        if weights is not None and not weights.all() and self._drops_unweighted:
             used = weights > 0
             X, codes, weights = take_rows(X, used), codes[used], weights[used]
         self.encoder_ = self._learn_encoder(X, self._estimators(space.names))
@@ -137,7 +140,7 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
             raise
         return self
 
-    def _fit_codes(self, X: Any, space: ClassSpace, codes: Codes, weights: Floats) -> Self:
+    def _fit_codes(self, X: Any, space: ClassSpace, codes: Codes, weights: Floats | None) -> Self:
         """Learn what `fit` learns, as a part of another model: from codes of labels that are known to it."""
         return self._fit_validated(
             self._validate(X, self._checked_estimators(space.names), reset=True), space, codes, weights

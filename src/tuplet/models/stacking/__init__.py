@@ -1,0 +1,5 @@
+"""Mixtures across families: given models stacked, or found, judged and stacked within a time."""
+
+from tuplet.models.stacking.classifier import JointStackingClassifier
+
+__all__ = ["JointStackingClassifier"]

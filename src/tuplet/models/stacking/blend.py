@@ -1,0 +1,141 @@
+"""How much of each model goes into a mixture, and how the mixture is put together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, final
+
+import numpy as np
+from scipy.special import logsumexp
+
+from tuplet.joint import JointDistribution, Mixture
+from tuplet.local.inputs import Features, n_rows, take_rows
+from tuplet.models.stacking.gate import Gate, fit_gate
+from tuplet.models.stacking.held_out import Fold, HeldOut, Rows
+from tuplet.models.stacking.tempering import Tempering, find_power, temper
+from tuplet.models.stacking.weights import mixture_weights
+from tuplet.typing import Codes, Floats
+
+__all__ = ["Blend", "find_blend"]
+
+
+@final
+@dataclass(frozen=True)
+class Blend:
+    """A recipe for a mixture.
+
+    Attributes
+    ----------
+    weights : dict of str to float
+        Of all models that were judged; those without weight are not needed.
+    alone : dict of str to float
+        Held-out log-likelihood per row of each model.
+    log_likelihood : float
+        Held-out log-likelihood per row of the mixture with constant weights.
+    gap : float
+        By how much other constant weights can be better at most.
+    n_rows : int
+        Held-out rows that it rests on.
+    gate : Gate or None
+        Weights that depend on x, of the models with a weight.
+    tempering : Tempering
+    """
+
+    weights: dict[str, float]
+    alone: dict[str, float]
+    log_likelihood: float
+    gap: float
+    n_rows: int
+    gate: Gate | None = None
+    tempering: Tempering = field(default_factory=Tempering)
+
+    @property
+    def names(self) -> list[str]:
+        """Models with a weight."""
+        return [name for name, weight in self.weights.items() if weight > 0]
+
+    def joint(self, X: Features, models: Mapping[str, Any]) -> JointDistribution:
+        """Joint distribution of rows X, by fitted models."""
+        parts = tuple(models[name]._joint_of(X) for name in self.names)
+        if len(parts) == 1:
+            return temper(parts[0], self.tempering.power)
+        mixture = Mixture(self._log_weights(X), parts)
+        return temper(mixture, self.tempering.power)
+
+    def _log_weights(self, X: Features) -> Floats:
+        if self.gate is not None:
+            return self.gate.log_weights(X)
+        weights = [self.weights[name] for name in self.names]
+        return np.repeat(np.log([weights]), n_rows(X), axis=0)
+
+
+def find_blend(
+    rows: Rows,
+    folds: Sequence[Fold],
+    judged: Mapping[str, Sequence[HeldOut]],
+    *,
+    gate: bool = False,
+    temperature: bool = True,
+) -> Blend:
+    """Weights, and what else the held-out rows ask for, of models that were judged in all folds."""
+    names = list(judged)
+    if not folds:  # of a single row nothing can be held out
+        equal = dict.fromkeys(names, 1 / len(names))
+        return Blend(equal, dict.fromkeys(names, np.nan), np.nan, np.inf, 0)
+    log_prob = np.stack([np.concatenate([part.log_prob for part in judged[name]]) for name in names], axis=1)
+    weight = np.concatenate([fold.test_weight for fold in folds])
+    found = mixture_weights(log_prob, weight)
+    kept = found.weights > 0
+    best = None
+    if gate and kept.sum() > 1:
+        best = _gate(rows.X, folds, log_prob[:, kept], weight, found.weights[kept])
+    power = _tempering(rows, folds, judged, found.weights, best) if temperature else Tempering()
+    alone = (weight @ log_prob) / weight.sum()
+    return Blend(
+        dict(zip(names, found.weights.tolist(), strict=True)),
+        dict(zip(names, alone.tolist(), strict=True)),
+        found.log_likelihood,
+        found.gap,
+        len(weight),
+        best,
+        power,
+    )
+
+
+def _gate(
+    X: Features, folds: Sequence[Fold], log_prob: Floats, weight: Floats, weights: Floats
+) -> Gate | None:
+    number = np.repeat(np.arange(len(folds)), [len(fold.test) for fold in folds])
+    tested = np.concatenate([fold.test for fold in folds])
+    return fit_gate(take_rows(X, tested), log_prob, weight, number, weights)
+
+
+def _tempering(
+    rows: Rows,
+    folds: Sequence[Fold],
+    judged: Mapping[str, Sequence[HeldOut]],
+    weights: Floats,
+    gate: Gate | None,
+) -> Tempering:
+    """Find the power of the mixture from the rows of each fold whose outcomes were all asked for."""
+    members = [(weight, judged[name]) for name, weight in zip(judged, weights, strict=True) if weight > 0]
+    tables, tested, counts = [], [], []
+    for f, fold in enumerate(folds):
+        parts = [table for _, held in members if (table := held[f].table) is not None]
+        if len(parts) < len(members):
+            return Tempering()
+        asked = fold.test[: len(parts[0])]
+        constant = np.repeat(np.log([[weight for weight, _ in members]]), len(asked), axis=0)
+        log_weights = constant if gate is None else gate.log_weights(take_rows(rows.X, asked))
+        tables.append(_mixed(log_weights, parts))
+        tested.append(asked)
+        counts.append(fold.test_weight[: len(asked)])
+    codes: Codes = rows.codes[np.concatenate(tested)]
+    return find_power(np.concatenate(tables), codes, np.concatenate(counts), rows.space.cards)
+
+
+def _mixed(log_weights: Floats, tables: Sequence[Any]) -> Floats:
+    stacked = [log_weights[:, c, None] + table for c, table in enumerate(tables)]
+    with np.errstate(divide="ignore"):
+        return np.asarray(logsumexp(stacked, axis=0))

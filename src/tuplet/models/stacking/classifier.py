@@ -1,0 +1,179 @@
+"""Mixtures of models of any kind, with the weights that held-out rows ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, final
+
+import numpy as np
+from narwhals import dependencies
+from sklearn.utils import Tags, get_tags
+
+from tuplet.exceptions import InputError
+from tuplet.joint import JointDistribution
+from tuplet.local.estimators import seeded
+from tuplet.local.inputs import Features, as_pandas
+from tuplet.local.parallel import run_many
+from tuplet.models.base import JointClassifier
+from tuplet.models.stacking.blend import Blend, find_blend
+from tuplet.models.stacking.held_out import Fold, HeldOut, Rows, fit_on, judge, make_folds
+from tuplet.models.stacking.members import named_models
+from tuplet.models.stacking.tempering import n_tables
+from tuplet.progress import Progress, Show
+from tuplet.typing import Codes, Floats, Seed
+
+__all__ = ["JointStackingClassifier"]
+
+
+@final
+class JointStackingClassifier(JointClassifier):
+    """A mixture of models of any family: p(y | x) = sum_c w_c p_c(y | x), with the weights of held-out rows.
+
+    Every model returns a joint distribution, so a mixture of any of them is one too: every query and every
+    loss works on it. Each model is judged by the log-probabilities of rows that it has not seen, in all
+    folds; the weights that maximise the mean log-probability of the mixture are found with a certificate.
+    Models without weight are dropped, the others fitted to all rows.
+
+    Parameters
+    ----------
+    models : list of models, list of (name, model), or mapping of names to models
+        Any models of Tuplet.
+    cv : int, splitter, or iterable of (train, test)
+        How rows are held out. Given a number, the fold of a row follows from the row, so that neither the
+        order of the rows nor a seed matters.
+    gate : bool
+        Whether weights may depend on x: a small softmax model of eight directions of the features, with a
+        penalty that held-out rows choose, kept where they gain two standard errors by it.
+    temperature : bool
+        Whether the mixture may be raised to a power, which makes it sharper or flatter, where held-out rows
+        gain two standard errors by it. For up to 1,024 combinations of labels, as all of them are needed.
+    random_state : int, Generator or None
+        For models whose own `random_state` is None.
+    n_jobs : int, optional
+        Fits that run side by side, by joblib.
+    progress : bool or "auto"
+        Whether to show how far the fits are; "auto" does so in a terminal.
+
+    Attributes
+    ----------
+    weights_ : dict of str to float
+        Of all models, also of those that were dropped.
+    models_ : dict of str to model
+        The fitted ones, those with a weight.
+    log_likelihoods_ : dict of str to float
+        Held-out joint log-likelihood per row of each model.
+    log_likelihood_ : float
+        That of the mixture with constant weights: at least that of the best model.
+    gap_ : float
+        How much better other constant weights can be at most, in nats per row: a proof of convergence.
+    gate_ : Gate or None
+    tempering_ : Tempering
+        The power and what it gains.
+
+    Notes
+    -----
+    Ctrl-C ends the comparison and goes on with the models that were judged in all folds; pressed again it
+    ends the fit.
+
+    References
+    ----------
+    D. Wolpert, Stacked generalization, Neural Networks 5, 1992. P. Smyth, D. Wolpert, Linearly combining
+    density estimators via stacking, Machine Learning 36, 1999.
+
+    Examples
+    --------
+    >>> from tuplet import ChainClassifier, PowersetClassifier, load_penguins
+    >>> X, y = load_penguins(return_X_y=True)
+    >>> model = JointStackingClassifier([ChainClassifier(), PowersetClassifier()], cv=3).fit(X, y)
+    >>> model.log_likelihood_ >= max(model.log_likelihoods_.values())
+    True
+    """
+
+    _encodes_features = False  # each model has its own view of them
+    _drops_unweighted = False  # cv may name rows by position
+
+    def __init__(
+        self,
+        models: Sequence[Any] | Mapping[str, Any],
+        *,
+        cv: Any = 5,
+        gate: bool = False,
+        temperature: bool = True,
+        random_state: Seed = None,
+        n_jobs: int | None = None,
+        progress: Show = "auto",
+    ) -> None:
+        self.models = models
+        self.cv = cv
+        self.gate = gate
+        self.temperature = temperature
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.progress = progress
+
+    def _estimators(self, names: tuple[str, ...] | None = None) -> list[Any]:
+        return []
+
+    def _validate(self, X: Any, estimators: list[Any], *, reset: bool = False) -> Features:
+        features = super()._validate(X, estimators, reset=reset)
+        return as_pandas(X) if dependencies.is_into_dataframe(X) else features  # models want the names
+
+    # -- fitting ------------------------------------------------------------------------------------------
+
+    def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
+        models = self._seeded(named_models(self.models))
+        rows = Rows(X, codes, sample_weight, self.space_)
+        folds = make_folds(rows, self.cv)
+        judged = self._judge_all(models, rows, folds)
+        blend = find_blend(rows, folds, judged, gate=self.gate, temperature=self.temperature)
+        self._keep(blend)
+        self.weights_ = {name: blend.weights.get(name, 0.0) for name in models}
+        fitted = run_many(fit_on, [(models[name], rows) for name in blend.names], self.n_jobs)
+        self.models_ = dict(zip(blend.names, fitted, strict=True))
+
+    def _seeded(self, models: dict[str, JointClassifier]) -> dict[str, Any]:
+        if self.random_state is None:
+            return dict(models)
+        rng = np.random.default_rng(self.random_state)
+        return {name: seeded(model, int(rng.integers(2**31 - 1))) for name, model in models.items()}
+
+    def _judge_all(self, models: dict[str, Any], rows: Rows, folds: list[Fold]) -> dict[str, list[HeldOut]]:
+        """Return what each model says of the rows of the folds; after an interrupt, of those done."""
+        judged: dict[str, list[HeldOut]] = {}
+        with Progress("Stacking", len(models), show=self.progress) as progress:
+            try:
+                for name, model in models.items():
+                    tasks = [(model, rows, fold, self._n_tables(rows, fold)) for fold in folds]
+                    judged[name] = run_many(judge, tasks, self.n_jobs)
+                    progress.advance(name)
+            except KeyboardInterrupt:
+                if not judged:
+                    raise
+        return judged
+
+    def _n_tables(self, rows: Rows, fold: Fold) -> int:
+        return n_tables(rows.space.cards, len(fold.test)) if self.temperature else 0
+
+    def _keep(self, blend: Blend) -> None:
+        self.log_likelihoods_, self.log_likelihood_ = blend.alone, blend.log_likelihood
+        self.gap_, self.gate_, self.tempering_ = blend.gap, blend.gate, blend.tempering
+        self._blend = blend
+
+    # -- prediction ---------------------------------------------------------------------------------------
+
+    def _predict_joint(self, X: Features) -> JointDistribution:
+        return self._blend.joint(X, self.models_)
+
+    # -- conventions --------------------------------------------------------------------------------------
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = all(get_tags(model).input_tags.sparse for model in self._known())
+        return tags
+
+    def _known(self) -> list[Any]:
+        """Return the models, or none where they are not what they should be: tags are asked before fit."""
+        try:
+            return list(named_models(self.models).values())
+        except InputError:
+            return []

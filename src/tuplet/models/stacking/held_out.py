@@ -1,0 +1,160 @@
+"""What models say of rows that they have not seen."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import clone
+
+from tuplet.exceptions import InputError
+from tuplet.local.inputs import Features, take_rows
+from tuplet.local.parallel import one_blas_thread
+from tuplet.models.cross_fitting import fold_weights
+from tuplet.space import ClassSpace
+from tuplet.typing import Codes, Floats
+
+__all__ = ["Fold", "HeldOut", "Rows", "fit_on", "judge", "make_folds"]
+
+Positions = npt.NDArray[np.intp]
+
+
+@final
+@dataclass(frozen=True)
+class Rows:
+    """What a model learns from: features of n rows, codes (n, m) and weights (n,) of their labels."""
+
+    X: Features
+    codes: Codes
+    weights: Floats | None
+    space: ClassSpace
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def take(self, rows: Positions, weights: Floats | None) -> Rows:
+        """Return some rows, with weights of their own."""
+        return Rows(take_rows(self.X, rows), self.codes[rows], weights, self.space)
+
+
+@final
+@dataclass(frozen=True)
+class Fold:
+    """Positions and weights of the rows that teach and of those that judge."""
+
+    train: Positions
+    train_weight: Floats | None
+    test: Positions
+    test_weight: Floats
+
+
+@final
+@dataclass(frozen=True)
+class HeldOut:
+    """What one model says of the judging rows of one fold.
+
+    Attributes
+    ----------
+    log_prob : array, shape (rows,)
+        Log-probabilities of their labels; missing labels are summed out.
+    table : array, shape (some rows, outcomes), or None
+        Log-probabilities of all outcomes of the first rows.
+    fit_seconds, predict_seconds : float
+    """
+
+    log_prob: Floats
+    table: Floats | None
+    fit_seconds: float
+    predict_seconds: float
+
+
+def make_folds(rows: Rows, cv: Any) -> list[Fold]:
+    """Folds by a number, a splitter of scikit-learn, or pairs of positions; those without rows are left out.
+
+    Given a number, the fold of a row follows from the row itself, so that neither their order nor a seed
+    matters and a row of weight two is two rows.
+    """
+    if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
+        if cv < 2:
+            raise InputError(f"cv must be at least 2 folds, found {cv}.")
+        folds = _by_digest(rows, int(cv))
+    else:
+        folds = [_fold(rows, *pair) for pair in _pairs(cv, rows)]
+    return [fold for fold in folds if len(fold.train) and len(fold.test)]
+
+
+def _by_digest(rows: Rows, n_folds: int) -> list[Fold]:
+    total = np.ones(len(rows)) if rows.weights is None else rows.weights
+    used = np.flatnonzero(total)
+    shares = np.zeros((len(rows), n_folds))
+    some = None if rows.weights is None else rows.weights[used]
+    shares[used] = fold_weights(take_rows(rows.X, used), rows.codes[used], some, n_folds)
+    return [_weighted(rows, np.maximum(total - share, 0.0), share) for share in shares.T]
+
+
+def _weighted(rows: Rows, teach: Floats, judge: Floats) -> Fold:
+    """Return the fold in which rows teach and judge with these weights (n,)."""
+    train, test = np.flatnonzero(teach > 0), np.flatnonzero(judge > 0)
+    return Fold(train, None if rows.weights is None else teach[train], test, judge[test])
+
+
+def _pairs(cv: Any, rows: Rows) -> Iterable[Any]:
+    if hasattr(cv, "split") and not isinstance(cv, str):
+        labels = rows.space.decode(rows.codes)
+        return iter(cv.split(np.zeros((len(rows), 1)), labels))
+    if isinstance(cv, Iterable) and not isinstance(cv, str):
+        return cv
+    raise InputError(
+        "cv must be a number of folds, a splitter of scikit-learn or an iterable of (train, test) positions;"
+        f" found {cv!r}."
+    )
+
+
+def _fold(rows: Rows, train: Any, test: Any) -> Fold:
+    train, test = (np.arange(len(rows))[side] for side in (train, test))
+    if np.intersect1d(train, test).size:
+        raise InputError("cv: a fold has the same rows in training and in test.")
+    weights = np.ones(len(rows)) if rows.weights is None else rows.weights
+    teach, judge = np.zeros(len(rows)), np.zeros(len(rows))
+    teach[train], judge[test] = weights[train], weights[test]
+    return _weighted(rows, teach, judge)
+
+
+@one_blas_thread()
+def fit_on(model: Any, rows: Rows) -> Any:
+    """Return a fresh copy of a model, fitted to the rows."""
+    return clone(model)._fit_codes(rows.X, rows.space, rows.codes, rows.weights)
+
+
+def judge(model: Any, rows: Rows, fold: Fold, n_tables: int = 0) -> HeldOut:
+    """Fit a model to the teaching rows of a fold, and ask it about the others.
+
+    `n_tables` is the number of rows for which all outcomes are asked.
+    """
+    start = time.perf_counter()
+    fitted = fit_on(model, rows.take(fold.train, fold.train_weight))
+    middle = time.perf_counter()
+    log_prob, tables = _ask(fitted, rows.X, rows.codes, fold.test, n_tables)
+    return HeldOut(log_prob, tables, middle - start, time.perf_counter() - middle)
+
+
+_CHUNK = 4096
+"""Rows that are asked about at once: distributions of many combinations are large."""
+
+
+def _ask(
+    fitted: Any, X: Features, codes: Codes, test: Positions, n_tables: int
+) -> tuple[Floats, Floats | None]:
+    log_prob, tables = np.empty(len(test)), []
+    for start in range(0, len(test), _CHUNK):
+        part = test[start : start + _CHUNK]
+        joint = fitted._joint_of(take_rows(X, part))
+        log_prob[start : start + len(part)] = joint.log_prob(codes[part])
+        wanted = min(n_tables - start, len(part))
+        if wanted > 0:
+            tables.append(joint[:wanted]._log_table().astype(np.float32))
+    return log_prob, np.concatenate(tables) if tables else None

@@ -1,0 +1,97 @@
+"""A power of a distribution: sharper or flatter as held-out rows want it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+from scipy.special import logsumexp
+
+from tuplet.joint import Atoms, JointDistribution
+from tuplet.joint.base import all_outcomes
+from tuplet.typing import UNKNOWN, Codes, Floats
+
+__all__ = ["OUTCOMES_LIMIT", "Tempering", "find_power", "n_tables", "temper"]
+
+OUTCOMES_LIMIT = 1024
+"""Outcomes up to which a distribution is raised to a power: all of them are needed to add up to one again."""
+
+_CELLS = 2**21
+"""Probabilities of held-out rows that are kept for each model."""
+
+_RANGE = (math.log(0.25), math.log(4.0))
+"""Logarithms of powers that are tried."""
+
+_ERRORS = 2.0
+"""Standard errors of its gain that a power must gain: a parameter more must earn its place."""
+
+
+@final
+@dataclass(frozen=True)
+class Tempering:
+    """The power that held-out rows want, and what it gains.
+
+    Attributes
+    ----------
+    power : float
+        1 leaves the distribution as it is, and is the answer where nothing else is clearly better; the
+        temperature is its inverse.
+    gain : float
+        Nats per held-out row.
+    error : float
+        Standard error of the gain.
+    """
+
+    power: float = 1.0
+    gain: float = 0.0
+    error: float = 0.0
+
+
+def n_tables(cards: tuple[int, ...], n: int) -> int:
+    """Return of how many of n held-out rows all outcomes are kept; none if there are too many outcomes."""
+    outcomes = int(np.prod(cards, dtype=float))
+    return 0 if outcomes > OUTCOMES_LIMIT else min(n, _CELLS // outcomes)
+
+
+def find_power(table: Floats, codes: Codes, weights: Floats, cards: tuple[int, ...]) -> Tempering:
+    """Power that maximises the held-out log-likelihood, and is kept only where it gains two standard errors.
+
+    Parameters
+    ----------
+    table : array, shape (n, outcomes)
+        Held-out log-probabilities of all outcomes.
+    codes : int array, shape (n, m)
+        What was found; rows with missing labels are left out.
+    weights : array, shape (n,)
+    cards : tuple of int
+    """
+    known = (codes != UNKNOWN).all(axis=1)
+    if known.sum() < 2:
+        return Tempering()
+    table, weights = table[known].astype(float), weights[known] / weights[known].sum()
+    seen = np.take_along_axis(table, _positions(codes[known], cards)[:, None], axis=1)[:, 0]
+
+    def gains(log_power: float) -> Floats:
+        power = np.exp(log_power)
+        return np.asarray(power * seen - logsumexp(power * table, axis=1) - seen)
+
+    best = minimize_scalar(lambda t: -float(weights @ gains(t)), bounds=_RANGE, method="bounded")
+    each = gains(best.x)
+    gain = float(weights @ each)
+    error = float(np.sqrt((weights**2) @ (each - gain) ** 2))
+    return Tempering(float(np.exp(best.x)), gain, error) if gain > _ERRORS * error else Tempering()
+
+
+def _positions(codes: Codes, cards: tuple[int, ...]) -> Codes:
+    """Return the places (n,) of outcomes in the order of `all_outcomes`."""
+    return np.ravel_multi_index(tuple(codes.T), cards).astype(np.intp)
+
+
+def temper(joint: JointDistribution, power: float) -> JointDistribution:
+    """Raise a distribution of few outcomes to a power, and let it add up to one again."""
+    if power == 1.0:
+        return joint
+    return Atoms(joint.cards, all_outcomes(joint.cards)[None], power * joint._log_table())
