@@ -27,10 +27,10 @@ from tuplet import ChainClassifier, DecisionClassifier, IndependentClassifier, P
 from tuplet.evaluate import work
 from tuplet.evaluate.compare import compare
 from tuplet.evaluate.comparison import Comparison
-from tuplet.evaluate.isolation import StoppedError, Workers
 from tuplet.exceptions import InputError, TupletWarning
 from tuplet.losses import CostMatrix
 from tuplet.metrics import SCORERS, loss_scorer
+from tuplet.processes import StoppedError, Workers
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(60, 3))

@@ -16,7 +16,6 @@ from tuplet.datasets import Dataset, load_dataset
 from tuplet.evaluate.comparison import FACTS, Comparison
 from tuplet.evaluate.fingerprint import data_digest, describe
 from tuplet.evaluate.folds import make_folds
-from tuplet.evaluate.isolation import Workers
 from tuplet.evaluate.jobs import Job, Plan, Terms
 from tuplet.evaluate.peers import PeerClassifier
 from tuplet.evaluate.running import run_all
@@ -24,6 +23,7 @@ from tuplet.evaluate.store import Store
 from tuplet.evaluate.work import Scorer
 from tuplet.exceptions import InputError
 from tuplet.metrics import SCORERS, get_scorer
+from tuplet.processes import Workers
 from tuplet.progress import Show
 from tuplet.space.containers import open_table
 
@@ -113,7 +113,8 @@ def compare(
     ]
     parallel = joblib.effective_n_jobs(n_jobs)
     n_threads = max(1, joblib.cpu_count() // parallel)
-    terms = Terms(time_limit, Workers(n_threads) if isolate else None, n_threads)
+    workers = Workers(n_threads, ["tuplet.evaluate.work"]) if isolate else None
+    terms = Terms(time_limit, workers, n_threads)
     records = run_all(jobs, terms, None if cache is None else Store(cache), parallel, progress)
     return Comparison.from_records(records, scores=tuple(scorers), models=tuple(named), datasets=tuple(sets))
 

@@ -15,11 +15,11 @@ import numpy.typing as npt
 from sklearn.utils import _safe_indexing
 
 from tuplet.evaluate.fingerprint import describe, digest
-from tuplet.evaluate.isolation import CrashedError, OverTimeError, StoppedError, Workers
 from tuplet.evaluate.store import Record, Store, record_key
 from tuplet.evaluate.work import Scorer, do_work, failed
 from tuplet.exceptions import TupletWarning
 from tuplet.local.estimators import seeded
+from tuplet.processes import CrashedError, OverTimeError, StoppedError, Workers
 from tuplet.progress import duration_text
 
 __all__ = ["Job", "Plan", "Terms", "not_run", "reusable", "run_job"]

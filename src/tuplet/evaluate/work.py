@@ -15,7 +15,7 @@ import pandas as pd
 from sklearn.base import clone
 
 from tuplet.evaluate.fingerprint import describe
-from tuplet.evaluate.isolation import MemoryMeter
+from tuplet.evaluate.memory import MemoryMeter
 from tuplet.evaluate.store import Record
 from tuplet.exceptions import TupletError
 from tuplet.losses import Loss, get_loss

@@ -27,7 +27,7 @@ _PENALTIES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 """Penalties on squared slopes, per row, from which held-out rows choose."""
 
 _ERRORS = 2.0
-"""Standard errors of its gain that a gate must gain over constant weights, as the best of several penalties."""
+"""Standard errors of its gain that a gate must gain over constant weights."""
 
 
 class _Axes:

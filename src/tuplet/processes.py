@@ -1,23 +1,20 @@
-"""Work in processes of its own: it may be stopped, it may crash, and its memory can be measured."""
+"""Work in processes of its own: it may be stopped, and it may crash."""
 
 from __future__ import annotations
 
-import ctypes
-import gc
+import importlib
 import math
 import os
-import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
-from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from joblib.externals.loky import BrokenProcessPool, ProcessPoolExecutor, process_executor
 
-__all__ = ["CrashedError", "MemoryMeter", "OverTimeError", "StoppedError", "Workers"]
+__all__ = ["CrashedError", "OverTimeError", "StoppedError", "Workers"]
 
 T = TypeVar("T")
 
@@ -47,10 +44,12 @@ class Workers:
     ----------
     n_threads : int
         Threads that numerical libraries may use in each process.
+    modules : sequence of str
+        What a process imports before any work is sent to it.
     """
 
-    def __init__(self, n_threads: int = 1) -> None:
-        self.n_threads = n_threads
+    def __init__(self, n_threads: int = 1, modules: Sequence[str] = ()) -> None:
+        self.n_threads, self.modules = n_threads, tuple(modules)
         self._lock = threading.Lock()
         self._idle: list[ProcessPoolExecutor] = []
         self._alive: set[ProcessPoolExecutor] = set()
@@ -63,7 +62,7 @@ class Workers:
         self.stop()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.n_threads,)  # on another machine there are other processes
+        return type(self), (self.n_threads, self.modules)  # on another machine there are other processes
 
     def run(self, function: Callable[..., T], *args: Any, time_limit: float | None = None) -> T:
         """Return `function(*args)`, computed in another process.
@@ -109,7 +108,7 @@ class Workers:
                 raise StoppedError
             if self._idle:
                 return self._idle.pop(), True
-            executor = _new_executor(self.n_threads)
+            executor = _new_executor(self.n_threads, self.modules)
             self._alive.add(executor)
         try:
             executor.submit(int).result()  # until it is ready: imports are no part of anybody's time
@@ -148,23 +147,24 @@ def _what_happened(error: BaseException) -> str:
     return f"its process ended ({code}){memory}"
 
 
-def _new_executor(n_threads: int) -> ProcessPoolExecutor:
+def _new_executor(n_threads: int, modules: Sequence[str]) -> ProcessPoolExecutor:
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
     return ProcessPoolExecutor(
         max_workers=1,
         timeout=_IDLE_SECONDS,
         env=dict.fromkeys(names, str(n_threads)),
         initializer=_prepare,
-        initargs=(os.getpid(),),
+        initargs=(os.getpid(), modules),
     )
 
 
-def _prepare(parent: int) -> None:
+def _prepare(parent: int, modules: Sequence[str]) -> None:
     """Let a new process import the library, and end when the process that started it does.
 
     A run that is killed cannot end its workers; without this they would go on for nobody.
     """
-    import tuplet.evaluate.work  # noqa: F401
+    for module in modules:
+        importlib.import_module(module)
 
     # loky would replace a process that holds 300 MB more than before, as large data do, and warn of it.
     process_executor._MAX_MEMORY_LEAK_SIZE = math.inf
@@ -175,52 +175,3 @@ def _prepare(parent: int) -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
-
-
-# -- memory ------------------------------------------------------------------------------------------------
-
-
-class MemoryMeter:
-    """Most memory that this process held at any time since the meter was made, beyond what it held then."""
-
-    def __init__(self) -> None:
-        _return_free_memory()
-        self._resettable = _reset_peak()
-        self._start = _status("VmRSS") if self._resettable else _lifetime_peak()
-
-    def peak_mb(self) -> float:
-        """Return megabytes; where the system's peak cannot be reset, how much it has grown."""
-        peak = _status("VmHWM") if self._resettable else _lifetime_peak()
-        return peak - self._start if math.isnan(peak) else max(0.0, peak - self._start)
-
-
-def _return_free_memory() -> None:
-    """Give free memory back to the system, or a fit that uses it again would seem to need none."""
-    gc.collect()
-    try:
-        ctypes.CDLL(None).malloc_trim(0)
-    except (OSError, TypeError, AttributeError):  # only the C library of Linux has it
-        return
-
-
-def _reset_peak() -> bool:
-    """Let the system's record of this process's peak start anew; only Linux can."""
-    try:
-        Path("/proc/self/clear_refs").write_text("5")
-    except OSError:
-        return False
-    return True
-
-
-def _status(field: str) -> float:
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith(field + ":")) / 1024
-
-
-def _lifetime_peak() -> float:
-    try:
-        import resource
-    except ImportError:  # Windows
-        return math.nan
-    unit = 2**20 if sys.platform == "darwin" else 2**10
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
