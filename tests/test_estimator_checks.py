@@ -5,6 +5,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tuplet.models import (
+    AutoJointClassifier,
     BayesNetClassifier,
     ChainClassifier,
     DecisionClassifier,
@@ -49,6 +50,7 @@ MODELS = [
     TreeMixtureClassifier(random_state=0),
     MixtureClassifier(IndependentClassifier(), n_components=2, random_state=0),
     JointStackingClassifier([IndependentClassifier(), PowersetClassifier()], cv=3),
+    AutoJointClassifier(time_budget=0.5),
     DecisionClassifier(IndependentClassifier()),
 ]
 

@@ -30,6 +30,7 @@ from tuplet.joint.base import all_outcomes
 from tuplet.local import StackedModel
 from tuplet.losses import get_loss
 from tuplet.models import (
+    AutoJointClassifier,
     BayesNetClassifier,
     ChainClassifier,
     DecisionClassifier,
@@ -71,6 +72,7 @@ ALL = [
     TreeMixtureClassifier(n_trees=2, random_state=0),
     MixtureClassifier(n_components=2, random_state=0),
     JointStackingClassifier([IndependentClassifier(), ChainClassifier()], cv=3),
+    AutoJointClassifier(time_budget=0.5),
     DecisionClassifier(ChainClassifier(), "subset"),
 ]
 PROPER = [model for model in ALL if getattr(model, "inference", "exact") == "exact"]

@@ -20,6 +20,7 @@ from tuplet.datasets import list_datasets, load_dataset, load_penguins, sample_m
 from tuplet.exceptions import TupletError, TupletWarning
 from tuplet.local import MixedNaiveBayes, TemperatureScaled, default_estimator
 from tuplet.models import (
+    AutoJointClassifier,
     BayesNetClassifier,
     ChainClassifier,
     DecisionClassifier,
@@ -48,6 +49,7 @@ __version__ = version("tuplet")
 
 __all__ = [
     "UNKNOWN",
+    "AutoJointClassifier",
     "BayesNetClassifier",
     "ChainClassifier",
     "ClassSpace",
@@ -57,8 +59,8 @@ __all__ = [
     "InformationGainFilter",
     "InstanceLogisticClassifier",
     "JointClassifier",
-    "JointStackingClassifier",
     "JointPrediction",
+    "JointStackingClassifier",
     "MixedNaiveBayes",
     "MixtureClassifier",
     "NeighborClassifier",

@@ -64,7 +64,13 @@ class Workers:
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.n_threads, self.modules)  # on another machine there are other processes
 
-    def run(self, function: Callable[..., T], *args: Any, time_limit: float | None = None) -> T:
+    def run(
+        self,
+        function: Callable[..., T],
+        *args: Any,
+        time_limit: float | None = None,
+        deadline: float | None = None,
+    ) -> T:
         """Return `function(*args)`, computed in another process.
 
         Parameters
@@ -72,13 +78,15 @@ class Workers:
         function : callable
             Anything that cloudpickle can send, also what a notebook or a script without a main guard defines.
         time_limit : float, optional
-            Seconds; then the process is killed and `OverTimeError` raised.
+            Seconds that the work may take; then the process is killed and `OverTimeError` raised.
+        deadline : float, optional
+            When the answer must be here, by `time.monotonic`; the start of a process counts, too.
         """
         while True:
-            executor, used = self._take()
+            executor, used = self._take(deadline)
             try:
                 future = executor.submit(function, *args)
-                answer = _wait(future, time_limit)
+                answer = _wait(future, _sooner(time_limit, deadline))
             except BaseException as error:
                 self._kill(executor)
                 if self._stopped:
@@ -101,7 +109,7 @@ class Workers:
         for executor in alive:
             executor.shutdown(wait=False, kill_workers=True)
 
-    def _take(self) -> tuple[ProcessPoolExecutor, bool]:
+    def _take(self, deadline: float | None) -> tuple[ProcessPoolExecutor, bool]:
         """Return an idle process, or a new one; and whether it was used before."""
         with self._lock:
             if self._stopped:
@@ -111,7 +119,11 @@ class Workers:
             executor = _new_executor(self.n_threads, self.modules)
             self._alive.add(executor)
         try:
-            executor.submit(int).result()  # until it is ready: imports are no part of anybody's time
+            # Until it is ready: imports are no part of a time limit.
+            _wait(executor.submit(int), _sooner(None, deadline))
+        except OverTimeError:
+            self._kill(executor)
+            raise
         except Exception as error:
             self._kill(executor)
             raise (StoppedError() if self._stopped else CrashedError(_what_happened(error))) from None
@@ -128,6 +140,14 @@ class Workers:
         executor.shutdown(wait=False, kill_workers=True)
 
 
+def _sooner(time_limit: float | None, deadline: float | None) -> float | None:
+    """Return the seconds that are left until the limit or the deadline."""
+    if deadline is None:
+        return time_limit
+    left = max(0.0, deadline - time.monotonic())
+    return left if time_limit is None else min(time_limit, left)
+
+
 def _wait(future: Future[T], time_limit: float | None) -> T:
     try:
         return future.result(timeout=time_limit)
@@ -141,7 +161,7 @@ def _what_happened(error: BaseException) -> str:
     message = str(error)
     if "un-serialize" in message or not isinstance(error, BrokenProcessPool):
         cause = str(error.__cause__ or error).strip().strip('"').strip().splitlines()[-1:]
-        return f"it cannot be sent to another process and back ({' '.join(cause)}); pass isolate=False"
+        return f"it cannot be sent to another process and back ({' '.join(cause)})"
     code = message.rpartition("{")[2].partition("}")[0] if "{" in message else "no exit code"
     memory = "; it may have run out of memory" if "SIGKILL" in code else ""
     return f"its process ended ({code}){memory}"

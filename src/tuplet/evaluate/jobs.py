@@ -135,7 +135,8 @@ def run_job(job: Job, terms: Terms, store: Store | None) -> tuple[Job, Record]:
     except OverTimeError:
         done = _without_scores("over time", f"stopped after {duration_text(terms.time_limit or 0)}")
     except CrashedError as crash:
-        done = _without_scores("crashed", str(crash))
+        advice = "; pass isolate=False" if "cannot be sent" in str(crash) else ""
+        done = _without_scores("crashed", f"{crash}{advice}")
     except Exception as error:
         done = _without_scores("failed", "") | failed(error)
     said = {"time_limit": terms.time_limit, "n_threads": terms.n_threads, "finished": time.time()}

@@ -19,10 +19,11 @@ from tuplet.models.powerset import PowersetClassifier
 from tuplet.models.prior import PriorClassifier
 from tuplet.models.random_field import RandomFieldClassifier
 from tuplet.models.stacked_features import StackedFeaturesClassifier
-from tuplet.models.stacking import JointStackingClassifier
+from tuplet.models.stacking import AutoJointClassifier, JointStackingClassifier
 from tuplet.models.trees import TreeClassifier, TreeEnsembleClassifier, TreeMixtureClassifier
 
 __all__ = [
+    "AutoJointClassifier",
     "BayesNetClassifier",
     "ChainClassifier",
     "DecisionClassifier",

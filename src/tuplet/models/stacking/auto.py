@@ -1,0 +1,232 @@
+"""The model to start with: everything that is worth a try, within a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, final
+
+import numpy as np
+import pandas as pd
+from joblib import effective_n_jobs
+from narwhals import dependencies
+
+from tuplet.exceptions import InputError
+from tuplet.joint import JointDistribution
+from tuplet.local.inputs import Features, as_pandas
+from tuplet.models.base import JointClassifier
+from tuplet.models.stacking.blend import Blend
+from tuplet.models.stacking.candidates import Candidate, default_candidates, quick_model
+from tuplet.models.stacking.clock import Clock, Crew
+from tuplet.models.stacking.held_out import Rows, fit_on, make_folds
+from tuplet.models.stacking.members import named_models
+from tuplet.models.stacking.race import Race
+from tuplet.progress import Progress, Show, duration_text
+from tuplet.typing import Codes, Floats, Seed
+
+__all__ = ["AutoJointClassifier"]
+
+_QUICK = "quick chain of logistic"
+
+_WORTHWHILE = 1.0
+"""Seconds below which processes would not even have started."""
+
+_COLUMNS = ["model", "log_likelihood", "weight", "rows", "folds", "fit_seconds", "predict_seconds", "status"]
+
+
+@final
+class AutoJointClassifier(JointClassifier):
+    """The model to start with: many models are tried within a time, and the best mixture of them is kept.
+
+    Candidates of all families (independent, powerset, chains, trees, Bayesian networks, generative networks,
+    neighbours) with several local models (logistic, kernels, extra-trees, forests, boosting) are judged by
+    the joint log-likelihood of rows that they have not seen: first on few rows, then, if they do well, on all
+    rows, fold by fold. What is left is stacked as in `JointStackingClassifier` and fitted to all rows.
+
+    Parameters
+    ----------
+    time_budget : float
+        Seconds that `fit` may take. Fits run in processes of their own, which are stopped when the time is
+        up; with half a second there is a logistic chain, with more there is more.
+    models : list or mapping of models, optional
+        What to try, instead of the default candidates.
+    cv : int, splitter, or iterable of (train, test)
+        Folds of the final comparison.
+    temperature : bool
+        See `JointStackingClassifier`.
+    random_state : int, Generator or None
+        The same number gives the same model wherever the clock cut nothing off.
+    n_jobs : int, optional
+        Processes; -1, all cores, unless told.
+    progress : bool or "auto"
+        Whether to show how far it is; "auto" does so in a terminal.
+
+    Attributes
+    ----------
+    leaderboard_ : DataFrame
+        For every candidate its held-out joint log-likelihood per row, its weight in the mixture, the rows and
+        folds that it was judged on, the seconds of one fit and one prediction there, and what became of it.
+    summary_ : str
+        What there was time for, in a sentence.
+    weights_ : dict of str to float
+    models_ : dict of str to model
+        The models of the mixture, fitted to all rows.
+    log_likelihood_ : float
+        Held-out joint log-likelihood per row of the mixture.
+    tempering_ : Tempering
+        The power of the mixture and what it gains.
+
+    Notes
+    -----
+    Ctrl-C ends the comparison and goes on with what it has found; pressed again it ends the fit.
+
+    Examples
+    --------
+    >>> from tuplet import load_penguins
+    >>> X, y = load_penguins(return_X_y=True)
+    >>> model = AutoJointClassifier(time_budget=0.5, random_state=0).fit(X[::2], y[::2])
+    >>> model.summary_
+    'No time to compare models in 0.5 s: a chain of logistic regressions on 172 of 172 rows.'
+    >>> model.weights_
+    {'quick chain of logistic': 1.0}
+    """
+
+    _encodes_features = False  # each model has its own view of them
+    _drops_unweighted = False  # cv may name rows by position
+
+    def __init__(
+        self,
+        time_budget: float = 60.0,
+        *,
+        models: Sequence[Any] | Mapping[str, Any] | None = None,
+        cv: Any = 5,
+        temperature: bool = True,
+        random_state: Seed = None,
+        n_jobs: int | None = -1,
+        progress: Show = "auto",
+    ) -> None:
+        self.time_budget = time_budget
+        self.models = models
+        self.cv = cv
+        self.temperature = temperature
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.progress = progress
+
+    def _estimators(self, names: tuple[str, ...] | None = None) -> list[Any]:
+        return []
+
+    def _validate(self, X: Any, estimators: list[Any], *, reset: bool = False) -> Features:
+        features = super()._validate(X, estimators, reset=reset)
+        return as_pandas(X) if dependencies.is_into_dataframe(X) else features  # models want the names
+
+    # -- fitting ------------------------------------------------------------------------------------------
+
+    def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
+        clock = Clock(self._checked_budget())
+        rows = Rows(X, codes, sample_weight, self.space_)
+        candidates = self._candidates(rows)
+        folds = make_folds(rows, self.cv)
+        self._keep_quick(rows)
+        if clock.left < _WORTHWHILE or not folds:
+            self.leaderboard_ = _board([], self.weights_)
+            return
+        n_workers = effective_n_jobs(self.n_jobs)
+        with (
+            Crew(rows, n_workers, clock) as crew,
+            Progress("Trying models", round(clock.budget), show=self.progress) as progress,
+        ):
+            told = _Ticker(progress, clock)
+            race = Race(rows, candidates, folds, crew, self.temperature, told)
+            race.run()
+            self._keep_best(race)
+            progress.total = progress.done
+        self._sum_up(race, clock)
+
+    def _checked_budget(self) -> float:
+        budget = self.time_budget
+        if not isinstance(budget, (int, float, np.number)) or not 0 < budget < np.inf:
+            raise InputError(
+                f"AutoJointClassifier: time_budget must be a number of seconds, found {budget!r};"
+                " 60 is a good start."
+            )
+        return float(budget)
+
+    def _candidates(self, rows: Rows) -> list[Candidate]:
+        if self.models is None:
+            found = default_candidates(rows)
+        else:
+            found = [Candidate(name, model) for name, model in named_models(self.models).items()]
+        rng = np.random.default_rng(self.random_state)
+        return [candidate.seeded(rng) for candidate in found]
+
+    def _keep_quick(self, rows: Rows) -> None:
+        """Have something to return whatever comes."""
+        model, some = quick_model(rows)
+        self.models_ = {_QUICK: fit_on(model, some)}
+        self._blend = Blend({_QUICK: 1.0}, {_QUICK: np.nan}, np.nan, np.inf, 0)
+        self._take_over(self._blend)
+        self.summary_ = (
+            f"No time to compare models in {self.time_budget:g} s: a chain of logistic regressions on"
+            f" {len(some):,} of {len(rows):,} rows."
+        )
+
+    def _keep_best(self, race: Race) -> None:
+        blend = race.blend()
+        if blend is None:
+            return
+        fitted = race.refit(blend)
+        if len(fitted) < len(blend.names):
+            blend = race.blend(list(fitted))
+        if blend is not None:
+            self.models_ = fitted
+            self._take_over(blend)
+
+    def _take_over(self, blend: Blend) -> None:
+        self._blend = blend
+        self.weights_ = {name: blend.weights[name] for name in blend.names}
+        self.log_likelihood_, self.tempering_ = blend.log_likelihood, blend.tempering
+
+    def _sum_up(self, race: Race, clock: Clock) -> None:
+        self.leaderboard_ = _board(race.entries, self.weights_)
+        judged = sum(bool(entry.held) for entry in race.entries)
+        if _QUICK in self.weights_:
+            return
+        self.summary_ = (
+            f"{judged} of {len(race.entries)} models judged by {race.n_folds} of {len(race.folds)} folds of"
+            f" {len(race.rows):,} rows in {duration_text(clock.seconds)}; a mixture of {len(self.weights_)}."
+        )
+
+    # -- prediction ---------------------------------------------------------------------------------------
+
+    def _predict_joint(self, X: Features) -> JointDistribution:
+        return self._blend.joint(X, self.models_)
+
+
+class _Ticker:
+    """Shows the clock as progress."""
+
+    def __init__(self, progress: Progress, clock: Clock) -> None:
+        self.progress, self.clock = progress, clock
+
+    def __call__(self, name: str) -> None:
+        passed = min(round(self.clock.seconds), self.progress.total) - self.progress.done
+        self.progress.advance(name, steps=max(0, passed), remaining=self.clock.left)
+
+
+def _board(entries: Sequence[Any], weights: Mapping[str, float]) -> pd.DataFrame:
+    """Everything that is known of the candidates, the best first."""
+    lines = [
+        {
+            "model": entry.name,
+            "log_likelihood": entry.score,
+            "weight": weights.get(entry.name, 0.0),
+            "rows": entry.n_rows,
+            "folds": len(entry.held),
+            "fit_seconds": entry.fit_seconds,
+            "predict_seconds": entry.predict_seconds,
+            "status": entry.status,
+        }
+        for entry in entries
+    ]
+    board = pd.DataFrame(lines, columns=_COLUMNS)
+    return board.sort_values(["folds", "log_likelihood"], ascending=False, ignore_index=True)

@@ -1,0 +1,184 @@
+"""What is tried on a table that nothing is known about: families of models times local models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from scipy import sparse
+from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.impute import SimpleImputer
+from sklearn.kernel_approximation import Nystroem
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from tuplet.local.estimators import seeded
+from tuplet.local.logistic import default_estimator
+from tuplet.models.bayesnet import BayesNetClassifier
+from tuplet.models.chain import ChainClassifier
+from tuplet.models.generative import GenerativeBayesNetClassifier
+from tuplet.models.independent import IndependentClassifier
+from tuplet.models.neighbors import NeighborClassifier
+from tuplet.models.powerset import PowersetClassifier
+from tuplet.models.stacking.held_out import Rows
+from tuplet.models.trees import TreeClassifier, TreeMixtureClassifier
+
+__all__ = ["Candidate", "default_candidates", "quick_model"]
+
+_MANY_COLUMNS = 2000
+"""Features beyond which discretised networks and mixtures of trees are not tried."""
+
+_MANY_COMBINATIONS = 400
+"""Distinct combinations of labels beyond which forests of combinations need too much memory."""
+
+_QUICK_CELLS = 4_000_000
+"""Rows times features times labels that a logistic chain learns from in well under a second."""
+
+
+@final
+@dataclass(frozen=True)
+class Candidate:
+    """A model under a name.
+
+    Attributes
+    ----------
+    richer : tuple of (name, model)
+        Others of its kind that are tried if it does well.
+    light : bool
+        Whether a fit takes a moment only.
+    """
+
+    name: str
+    model: Any
+    richer: tuple[tuple[str, Any], ...] = ()
+    light: bool = False
+
+    def seeded(self, rng: np.random.Generator) -> Candidate:
+        """Return the candidate with seeds for all that is random in it."""
+        richer = tuple((name, seeded(model, int(rng.integers(2**31 - 1)))) for name, model in self.richer)
+        return Candidate(self.name, seeded(self.model, int(rng.integers(2**31 - 1))), richer, self.light)
+
+
+def quick_model(rows: Rows) -> tuple[Any, Rows]:
+    """Return a model for which there is always time, and as many of the rows as it has time for."""
+    every = -(-_work(rows) // _QUICK_CELLS)
+    used = np.flatnonzero(np.ones(len(rows)) if rows.weights is None else rows.weights)
+    some = used[::every]
+    return ChainClassifier(_logistic(rows, 0.1)), rows.take(
+        some, None if rows.weights is None else rows.weights[some]
+    )
+
+
+def _work(rows: Rows) -> int:
+    """Rows times features times labels."""
+    return max(1, len(rows) * int(rows.X.shape[1]) * sum(rows.space.cards))
+
+
+def default_candidates(rows: Rows) -> list[Candidate]:
+    """What is worth a try for these rows, the cheap ones first."""
+    return [*_linear(rows), *_kernels(rows), *_forests(rows), *_networks(rows)]
+
+
+# -- local models ------------------------------------------------------------------------------------------
+
+
+def _logistic(rows: Rows, C: float) -> Any:
+    return default_estimator(sparse.issparse(rows.X)).set_params(logisticregression__C=C)
+
+
+def _kernel(rows: Rows, C: float, scale: float) -> Any:
+    """A kernel machine with probabilities of its own: logistic regression on landmarks of a Gaussian kernel.
+
+    With as many landmarks as rows it is kernel logistic regression: the functions of a support vector
+    classifier, fitted by likelihood. Support vector machines would need their scores calibrated on held-out
+    rows, which combinations of labels that occur once do not have.
+    """
+    return make_pipeline(
+        SimpleImputer(keep_empty_features=True),
+        StandardScaler(with_mean=not sparse.issparse(rows.X)),
+        Nystroem(gamma=scale / rows.X.shape[1], n_components=min(600, max(2, len(rows) // 2))),
+        LogisticRegression(C=C, max_iter=1000),
+    )
+
+
+def _extra_trees(**settings: Any) -> Any:
+    return ExtraTreesClassifier(200, bootstrap=True, **settings)
+
+
+def _boosting(**settings: Any) -> Any:
+    return HistGradientBoostingClassifier(
+        learning_rate=0.05, max_leaf_nodes=15, min_samples_leaf=10, **settings
+    )
+
+
+# -- families ----------------------------------------------------------------------------------------------
+
+
+def _chains(estimator: Any, n_chains: int = 1) -> Any:
+    return ChainClassifier(estimator, n_chains=n_chains, order="random")
+
+
+def _more(name: str, make: Callable[[int], Any], n_chains: int) -> tuple[tuple[str, Any], ...]:
+    return ((f"{n_chains} chains of {name}", make(n_chains)),)
+
+
+def _linear(rows: Rows) -> Iterator[Candidate]:
+    light = _work(rows) <= _QUICK_CELLS
+    weaker = ("10 chains of weaker logistic", _chains(_logistic(rows, 0.3), 10))
+    yield Candidate("independent logistic", IndependentClassifier(_logistic(rows, 0.1)), light=light)
+    yield Candidate("powerset of logistic", PowersetClassifier(_logistic(rows, 0.1)), light=light)
+    yield Candidate("chain of logistic", _chains(_logistic(rows, 0.05)), light=light)
+    yield Candidate("tree of logistic", TreeClassifier())
+    yield Candidate("5 chains of logistic", _chains(_logistic(rows, 0.05), 5), (weaker,))
+
+
+def _kernels(rows: Rows) -> Iterator[Candidate]:
+    yield Candidate(
+        "powerset of kernels",
+        PowersetClassifier(_kernel(rows, 10.0, 1.0)),
+        (
+            ("powerset of wide kernels", PowersetClassifier(_kernel(rows, 30.0, 0.3))),
+            ("powerset of narrow kernels", PowersetClassifier(_kernel(rows, 10.0, 2.0))),
+        ),
+    )
+    yield Candidate(
+        "chain of kernels",
+        _chains(_kernel(rows, 10.0, 0.5)),
+        _more("kernels", lambda n: _chains(_kernel(rows, 10.0, 0.5), n), 5),
+    )
+
+
+def _forests(rows: Rows) -> Iterator[Candidate]:
+    if len(np.unique(rows.codes, axis=0)) <= _MANY_COMBINATIONS:
+        yield Candidate(
+            "powerset of extra-trees",
+            PowersetClassifier(ExtraTreesClassifier(200)),
+            (
+                (
+                    "powerset of more extra-trees",
+                    PowersetClassifier(ExtraTreesClassifier(500, max_features=0.3)),
+                ),
+            ),
+        )
+        yield Candidate("powerset of forests", PowersetClassifier(RandomForestClassifier(200)))
+    yield Candidate(
+        "chain of extra-trees",
+        _chains(_extra_trees(max_features=0.5)),
+        _more("extra-trees", lambda n: _chains(_extra_trees(max_features=0.5), n), 5),
+    )
+    yield Candidate("chain of forests", _chains(RandomForestClassifier(200)))
+    yield Candidate(
+        "chain of boosting", _chains(_boosting()), _more("boosting", lambda n: _chains(_boosting(), n), 4)
+    )
+
+
+def _networks(rows: Rows) -> Iterator[Candidate]:
+    yield Candidate("Bayesian network", BayesNetClassifier(_logistic(rows, 0.1)))
+    yield Candidate("neighbours", NeighborClassifier())
+    if rows.X.shape[1] <= _MANY_COLUMNS:
+        yield Candidate("mixture of trees", TreeMixtureClassifier())
+        if not sparse.issparse(rows.X):
+            yield Candidate("generative network", GenerativeBayesNetClassifier())

@@ -1,0 +1,100 @@
+"""Candidates in a race, and what is known of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, final
+
+import numpy as np
+
+from tuplet.models.stacking.candidates import Candidate
+from tuplet.models.stacking.clock import Done
+from tuplet.models.stacking.held_out import Fold, HeldOut
+
+__all__ = ["Entry", "Heat"]
+
+_GROWTH_OF_TIME = 1.3
+"""Power of the number of rows with which the time of a fit is expected to grow."""
+
+
+@final
+@dataclass
+class Entry:
+    """A candidate in the race.
+
+    Attributes
+    ----------
+    held : dict of int to HeldOut
+        What it said of the rows of each fold of all rows.
+    n_rows : int
+        Rows of the largest heat that it has run, training and test.
+    fit_seconds, predict_seconds : float
+        Of the last fit.
+    log_likelihood : float
+        In the last heat.
+    status : str
+        What became of it.
+    """
+
+    candidate: Candidate
+    held: dict[int, HeldOut] = field(default_factory=dict)
+    n_rows: int = 0
+    fit_seconds: float = np.nan
+    predict_seconds: float = np.nan
+    log_likelihood: float = np.nan
+    status: str = "no time"
+
+    @property
+    def name(self) -> str:
+        """Name of the candidate."""
+        return self.candidate.name
+
+    @property
+    def score(self) -> float:
+        """Held-out log-likelihood per row: of all rows so far, or of the last heat of fewer."""
+        if not self.held:
+            return self.log_likelihood
+        return float(np.mean(np.concatenate([held.log_prob for held in self.held.values()])))
+
+    def expected(self, n: int) -> float:
+        """Seconds that a heat of n rows should take; 0 if nothing is known."""
+        if not self.n_rows:
+            return 0.0
+        return float((self.fit_seconds + self.predict_seconds) * (n / self.n_rows) ** _GROWTH_OF_TIME)
+
+    def richer(self, name: str, model: Any) -> Entry:
+        """Return a model of the same kind, of which it is known how long it should take."""
+        times = float(getattr(model, "n_chains", 2))
+        seconds = times * self.fit_seconds, times * self.predict_seconds
+        return Entry(Candidate(name, model), {}, self.n_rows, *seconds)
+
+    def note(self, done: Done, heat: Heat) -> None:
+        """Keep what is known after a heat."""
+        if done.status == "ok":
+            self.n_rows, self.status = heat.n_rows, "judged"
+            self.fit_seconds, self.predict_seconds = done.value.fit_seconds, done.value.predict_seconds
+            if heat.number is not None:
+                self.held[heat.number] = done.value
+        elif not self.held:
+            self.status = done.status
+
+
+@final
+@dataclass(frozen=True)
+class Heat:
+    """One heat of one candidate: a fold of `n_rows` rows, the `number`-th of all rows or of fewer."""
+
+    entry: Entry
+    fold: Fold
+    n_rows: int
+    number: int | None = None
+
+    @property
+    def candidate(self) -> Candidate:
+        """Who runs."""
+        return self.entry.candidate
+
+    @property
+    def expected(self) -> float:
+        """Seconds that it should take."""
+        return self.entry.expected(self.n_rows)

@@ -1,0 +1,238 @@
+"""Candidates against each other and the clock: few rows first, all rows for those that do well there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, final
+
+import numpy as np
+
+from tuplet.models.stacking.blend import Blend, find_blend
+from tuplet.models.stacking.candidates import Candidate
+from tuplet.models.stacking.clock import Crew, Done, Task
+from tuplet.models.stacking.entries import Entry, Heat
+from tuplet.models.stacking.held_out import Fold, HeldOut, Rows, fit_on, judge
+from tuplet.models.stacking.tempering import n_tables
+from tuplet.models.stacking.weights import mixture_weights
+from tuplet.typing import Floats
+
+__all__ = ["Race", "first_rows"]
+
+_FIRST = 1000
+"""Rows of the first heat."""
+
+_GROWTH = 4
+"""How many times the rows of a heat the next one has."""
+
+_KEEP = 6
+"""Candidates that always stay in the race."""
+
+_SHARE = 0.01
+"""Weight in the mixture of a heat with which a candidate stays in the race, whatever its own place, and
+below which a model is not worth its time in the end."""
+
+_RESERVE = 0.15
+"""Share of the time that is kept for the final fits, at least."""
+
+_MEMBERS = 4
+"""Models that are expected in the final mixture."""
+
+_CAUTION = 1.3
+"""Factor on expected times of the final fits, so that they end before the clock does."""
+
+
+@final
+class Race:
+    """Heats on growing numbers of rows, then folds of all rows; in the end a mixture of who is left.
+
+    Parameters
+    ----------
+    rows : Rows
+    candidates : sequence of Candidate
+        In the order in which they start.
+    folds : list of Fold
+        Of all rows.
+    crew : Crew
+    temperature : bool
+        Whether tables of outcomes are wanted.
+    told : callable, optional
+        Gets the name of each candidate that has run a heat.
+    """
+
+    def __init__(
+        self,
+        rows: Rows,
+        candidates: Sequence[Candidate],
+        folds: Sequence[Fold],
+        crew: Crew,
+        temperature: bool,
+        told: Callable[[str], None] = lambda name: None,
+    ) -> None:
+        self.rows, self.folds, self.crew, self.temperature = rows, list(folds), crew, temperature
+        self.entries = [Entry(candidate) for candidate in candidates]
+        self.running = list(self.entries)
+        self._told = told
+
+    # -- the race -----------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Run all heats that there is time for."""
+        for size in first_rows(len(self.rows)):
+            self._heat(size)
+        self._run_folds(self.running, [0])
+        said = {entry.name: entry.held[0].log_prob for entry in self._with(1)}
+        self.running = self._best(said, self.folds[0].test_weight, "the first fold")
+        self._run_folds(self.running, range(1, len(self.folds)))
+        self._try_richer()
+
+    def _heat(self, size: int) -> None:
+        """Judge the candidates by the last third of some rows."""
+        order = np.random.default_rng(0).permutation(len(self.rows))[:size]
+        fold = _split(self.rows, order)
+        said: dict[str, Floats] = {}
+        for heat, held in self._judge([Heat(entry, fold, size) for entry in self.running]):
+            heat.entry.log_likelihood = float(fold.test_weight @ held.log_prob / fold.test_weight.sum())
+            said[heat.entry.name] = held.log_prob
+        self.running = self._best(said, fold.test_weight, f"{size:,} rows")
+
+    def _run_folds(self, entries: Sequence[Entry], numbers: Iterable[int]) -> None:
+        """Judge candidates in folds of all rows, one fold after the other."""
+        n = len(self.rows)
+        self._judge([Heat(entry, self.folds[f], n, f) for f in numbers for entry in entries])
+
+    def _try_richer(self) -> None:
+        """Judge richer kinds of those candidates that the mixture leans on."""
+        blend = self.blend()
+        if blend is None:
+            return
+        ranked = sorted(self._with(self.n_folds), key=lambda entry: -blend.weights.get(entry.name, 0.0))
+        new = [
+            entry.richer(name, model)
+            for entry in ranked
+            if blend.weights.get(entry.name, 0.0) > _SHARE
+            for name, model in entry.candidate.richer
+        ]
+        self.entries += new
+        self._run_folds(new, range(self.n_folds))
+
+    # -- who is left --------------------------------------------------------------------------------------
+
+    @property
+    def n_folds(self) -> int:
+        """Folds that count: as many as at least half of those in the race were judged in."""
+        for k in range(len(self.folds), 0, -1):
+            done = len(self._with(k))
+            if done and 2 * done >= min(len(self.running), len(self._with(1))):
+                return k
+        return 0
+
+    def _with(self, k: int) -> list[Entry]:
+        return [entry for entry in self.entries if all(f in entry.held for f in range(k))]
+
+    def _best(self, said: dict[str, Floats], weight: Floats, where: str) -> list[Entry]:
+        """Return the better half of those that ran, and who has weight in a mixture of all of them."""
+        if not said:
+            return list(self.running)
+        log_prob = np.stack(list(said.values()), axis=1)
+        finite = np.isfinite(log_prob).all(axis=0)
+        alone = np.where(finite, weight @ np.where(finite, log_prob, 0.0), -np.inf)
+        shares = np.zeros(len(said))
+        if finite.any():
+            shares[finite] = mixture_weights(log_prob[:, finite], weight).weights
+        n_kept = max(_KEEP, -(-len(said) // 2))
+        places = np.argsort(np.argsort(-alone))
+        kept = {
+            name
+            for name, place, share in zip(said, places, shares, strict=True)
+            if place < n_kept or share > _SHARE
+        }
+        for entry in self.running:
+            if entry.name in said and entry.name not in kept:
+                entry.status = f"dropped after {where}"
+        return [entry for entry in self.running if entry.name in kept]
+
+    def blend(self, names: Sequence[str] | None = None) -> Blend | None:
+        """Return the best mixture of those judged in all folds that count; None if there is nobody."""
+        k = self.n_folds
+        entries = [e for e in self._with(k) if names is None or e.name in names] if k else []
+        if not entries:
+            return None
+        judged = {entry.name: [entry.held[f] for f in range(k)] for entry in entries}
+        blend = find_blend(self.rows, self.folds[:k], judged, temperature=self.temperature)
+        worth = [name for name in blend.names if blend.weights[name] >= _SHARE]
+        return blend if len(worth) == len(blend.names) else self.blend(worth)
+
+    # -- work ---------------------------------------------------------------------------------------------
+
+    def refit(self, blend: Blend) -> dict[str, Any]:
+        """Fit the models of a mixture to all rows; those for which there was no time are missing."""
+        chosen = sorted(
+            (entry for entry in self.entries if entry.name in blend.names),
+            key=lambda entry: -blend.weights[entry.name],
+        )
+        done = self.crew.run([_final(entry.candidate) for entry in chosen])
+        for entry in chosen:
+            result = done.get(entry.name, Done(status="stopped"))
+            entry.status = "in the mixture" if result.status == "ok" else f"final fit: {result.status}"
+        return {name: result.value for name, result in done.items() if result.status == "ok"}
+
+    def _reserve(self) -> float:
+        """Seconds that the final fits need, as far as one can tell: never less than a share of the budget."""
+        least = _RESERVE * self.crew.clock.budget
+        judged = [entry for entry in self.entries if 0 in entry.held]
+        if not judged:
+            return least
+        top = sorted(judged, key=lambda entry: -entry.score)[:_MEMBERS]
+        fits = [1.25 * entry.fit_seconds for entry in top]
+        return max(least, _CAUTION * max(max(fits), sum(fits) / self.crew.n_workers))
+
+    def _judge(self, heats: Sequence[Heat]) -> list[tuple[Heat, HeldOut]]:
+        """Do what there is time for."""
+        tasks = [self._task(i, heat) for i, heat in enumerate(heats)]
+
+        def told(task: Task, result: Done) -> None:
+            heat = heats[task.key]
+            heat.entry.note(result, heat)
+            self._told(heat.entry.name)
+
+        done = {} if self.crew.interrupted else self.crew.run(tasks, self._reserve, told)
+        results = [(heat, done.get(i, Done(status="stopped"))) for i, heat in enumerate(heats)]
+        return [(heat, result.value) for heat, result in results if result.status == "ok"]
+
+    def _task(self, number: int, heat: Heat) -> Task:
+        whole = heat.number is not None and self.temperature
+        tables = n_tables(self.rows.space.cards, len(heat.fold.test)) if whole else 0
+        work = heat.candidate.model, heat.fold, tables
+        return Task(number, _judge, work, heat.expected, heat.candidate.light)
+
+
+def first_rows(n: int) -> list[int]:
+    """Return the sizes of the heats before all n rows; none where that would save little."""
+    sizes, size = [], _FIRST
+    while size * 2 <= n:
+        sizes.append(size)
+        size *= _GROWTH
+    return sizes
+
+
+def _split(rows: Rows, some: Any) -> Fold:
+    """Return two thirds of some rows to learn from, and one third to be judged by."""
+    cut = -(-2 * len(some) // 3)
+    weights = np.ones(len(rows)) if rows.weights is None else rows.weights
+    some = some[weights[some] > 0]
+    train, test = some[:cut], some[cut:]
+    return Fold(train, None if rows.weights is None else weights[train], test, weights[test])
+
+
+def _judge(rows: Rows, model: Any, fold: Fold, tables: int) -> HeldOut:
+    return judge(model, rows, fold, tables)
+
+
+def _final(candidate: Candidate) -> Task:
+    """A fit to all rows; for a light one there is always time."""
+    expected = -np.inf if candidate.light else 0.0
+    return Task(candidate.name, _refit, (candidate.model,), expected, candidate.light)
+
+
+def _refit(rows: Rows, model: Any) -> Any:
+    return fit_on(model, rows)

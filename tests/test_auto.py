@@ -1,0 +1,250 @@
+"""The model to start with: candidates against the clock, and what is left at any moment."""
+
+import os
+import pickle
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from troubled import Noted
+from tuplet import (
+    AutoJointClassifier,
+    ChainClassifier,
+    IndependentClassifier,
+    JointStackingClassifier,
+    PowersetClassifier,
+    PriorClassifier,
+    load_penguins,
+)
+from tuplet.exceptions import InputError
+from tuplet.models.stacking.candidates import Candidate, default_candidates, quick_model
+from tuplet.models.stacking.clock import Clock, Crew, Done, Task
+from tuplet.models.stacking.held_out import HeldOut, Rows, make_folds
+from tuplet.models.stacking.race import Race, first_rows
+from tuplet.space import ClassSpace
+
+
+def penguins():
+    return load_penguins(return_X_y=True)
+
+
+def rows_of(X, y, weights=None):
+    space = ClassSpace.from_labels(y)
+    return Rows(X, space.encode(y), weights, space)
+
+
+# -- a race with a clock of its own ------------------------------------------------------------------------
+
+
+class Hours:
+    """A clock that only moves when work is done."""
+
+    def __init__(self, budget):
+        self.budget, self.seconds = budget, 0.0
+
+    @property
+    def left(self):
+        return max(0.0, self.budget - self.seconds)
+
+
+class Pretender:
+    """Does no work: judges by the quality of a candidate, and takes its time for it."""
+
+    n_workers, interrupted = 1, False
+
+    def __init__(self, clock, rng):
+        self.clock, self.rng = clock, rng
+
+    def run(self, tasks, reserve=float, told=lambda task, done: None):
+        results = {}
+        for task in tasks:
+            results[task.key] = done = self._one(task, reserve())
+            told(task, done)
+        return results
+
+    def _one(self, task, reserve):
+        quality, cost = task.args[0]
+        if self.clock.left - reserve <= task.expected:
+            return Done(status="no time")
+        refit = len(task.args) == 1
+        n = 1 if refit else len(task.args[1].train)
+        took = cost * n / 100
+        if self.clock.left - reserve < took:
+            self.clock.seconds = self.clock.budget - reserve
+            return Done(status="over time")
+        self.clock.seconds += took
+        if refit:
+            return Done("fitted")
+        log_prob = quality + self.rng.normal(size=len(task.args[1].test))
+        return Done(HeldOut(log_prob, None, took, 0.0))
+
+
+@given(
+    budget=st.floats(0.01, 300),
+    costs=st.lists(st.floats(0.01, 20), min_size=1, max_size=12),
+    n=st.sampled_from([30, 700, 2500, 9000]),
+    seed=st.integers(0, 1000),
+)
+@settings(deadline=None, max_examples=60)
+def test_at_any_moment_there_is_a_valid_mixture_or_none(budget, costs, n, seed):
+    rng = np.random.default_rng(seed)
+    clock = Hours(budget)
+    rows = Rows(
+        rng.normal(size=(n, 2)), rng.integers(2, size=(n, 2)), None, ClassSpace.from_labels([[0, 0], [1, 1]])
+    )
+    candidates = [Candidate(f"c{i}", (float(rng.normal()), cost)) for i, cost in enumerate(costs)]
+    race = Race(rows, candidates, make_folds(rows, 3), Pretender(clock, rng), temperature=False)
+    race.run()
+    assert clock.seconds <= budget + 1e-9
+    blend = race.blend()
+    if blend is None:
+        assert all(not entry.held for entry in race.entries) or race.n_folds == 0
+        return
+    assert sum(blend.weights.values()) == pytest.approx(1)
+    assert set(race.refit(blend)) <= set(blend.names)
+    # The mixture is at least as good as each of those that it was chosen from.
+    assert blend.log_likelihood >= max(blend.alone[name] for name in blend.names) - 1e-9
+
+
+def test_with_all_the_time_the_best_candidates_run_in_all_folds():
+    rng = np.random.default_rng(0)
+    rows = Rows(
+        rng.normal(size=(400, 2)),
+        rng.integers(2, size=(400, 2)),
+        None,
+        ClassSpace.from_labels([[0, 0], [1, 1]]),
+    )
+    candidates = [Candidate(f"c{i}", (-float(i), 0.01)) for i in range(20)]
+    race = Race(rows, candidates, make_folds(rows, 4), Pretender(Hours(1e6), rng), temperature=False)
+    race.run()
+    assert race.n_folds == 4
+    assert {entry.name for entry in race.running} >= {f"c{i}" for i in range(10)}
+    assert race.entries[19].status == "dropped after the first fold"
+
+
+def test_richer_kinds_of_good_candidates_are_tried():
+    rng = np.random.default_rng(0)
+    rows = Rows(
+        rng.normal(size=(200, 2)),
+        rng.integers(2, size=(200, 2)),
+        None,
+        ClassSpace.from_labels([[0, 0], [1, 1]]),
+    )
+    good = Candidate("good", (0.0, 0.01), (("better", (3.0, 0.01)),))
+    bad = Candidate("bad", (-30.0, 0.01), (("as bad", (-30.0, 0.01)),))
+    race = Race(rows, [good, bad], make_folds(rows, 3), Pretender(Hours(1e6), rng), temperature=False)
+    race.run()
+    assert [entry.name for entry in race.entries] == ["good", "bad", "better"]
+    assert race.blend().weights["better"] > 0.9
+
+
+def test_heats_grow_to_the_number_of_rows():
+    assert first_rows(900) == []
+    assert first_rows(2000) == [1000]
+    assert first_rows(100_000) == [1000, 4000, 16_000]
+
+
+# -- processes ---------------------------------------------------------------------------------------------
+
+
+def test_a_crew_does_works_and_says_what_it_could_not():
+    def fail(rows):
+        raise ValueError("no such thing")
+
+    def sleep(rows):
+        time.sleep(60)
+
+    X, y = penguins()
+    with Crew(rows_of(X, y), 2, Clock(300.0)) as crew:
+        done = crew.run([Task("n", len, ()), Task("bad", fail, ()), Task("here", len, (), light=True)])
+        assert done["n"] == done["here"] == Done(len(X))
+        assert done["bad"].status == "failed: ValueError: no such thing"
+        late = crew.run([Task("long", sleep, ()), Task("longer", len, (), 1e9)], lambda: crew.clock.left - 1)
+        assert late["long"].status == "over time"
+        assert late["longer"].status == "no time"
+
+
+# -- the classifier ----------------------------------------------------------------------------------------
+
+
+def test_with_time_for_everything_it_is_a_stack():
+    X, y = penguins()
+    models = {"a": IndependentClassifier(), "b": PowersetClassifier(), "c": PriorClassifier()}
+    auto = AutoJointClassifier(600, models=models, cv=3, random_state=0, n_jobs=1).fit(X, y)
+    stack = JointStackingClassifier(models, cv=3, random_state=0).fit(X, y)
+    for name, weight in stack.weights_.items():
+        if weight > 0.02:  # less is not worth a fit
+            assert auto.weights_[name] == pytest.approx(weight, abs=0.02)
+    assert auto.log_likelihood_ == pytest.approx(stack.log_likelihood_, abs=1e-3)
+    np.testing.assert_allclose(
+        auto.predict_joint(X[:20]).log_prob(y[:20]), stack.predict_joint(X[:20]).log_prob(y[:20]), atol=0.1
+    )
+    assert "3 of 3 models judged by 3 of 3 folds" in auto.summary_
+    assert auto.leaderboard_["folds"].tolist() == [3, 3, 3]
+    again = pickle.loads(pickle.dumps(auto))
+    assert again.predict(X).equals(auto.predict(X))
+
+
+def test_a_candidate_that_fails_is_a_line_with_its_reason():
+    X, y = penguins()
+    models = {"broken": Noted(os.devnull, "fail"), "prior": PriorClassifier()}
+    auto = AutoJointClassifier(600, models=models, cv=3, n_jobs=1).fit(X, y)
+    assert auto.weights_ == {"prior": 1.0}
+    line = auto.leaderboard_.set_index("model").loc["broken"]
+    assert line["status"] == "failed: ValueError: no luck today"
+
+
+@pytest.mark.parametrize("budget", [0.05, 0.5])
+def test_without_time_there_is_a_chain(budget):
+    X, y = penguins()
+    model = AutoJointClassifier(budget).fit(X, y)
+    assert list(model.models_) == ["quick chain of logistic"]
+    assert "No time to compare models" in model.summary_
+    assert np.isfinite(model.predict_joint(X).log_prob(y)).all()
+
+
+def test_default_candidates_learn_from_every_kind_of_table():
+    X, y = penguins()
+    frame = X.assign(place=np.where(X.iloc[:, 0] > X.iloc[:, 0].median(), "here", None))
+    tables = [
+        rows_of(X, y),
+        rows_of(frame, y),
+        rows_of(sparse.csr_array(np.nan_to_num(X.to_numpy(float))), y),
+    ]
+    for rows in tables:
+        candidates = default_candidates(rows)
+        assert len({candidate.name for candidate in candidates}) == len(candidates) >= 10
+        linear = [candidate for candidate in candidates if "logistic" in candidate.name]
+        for candidate in linear:
+            candidate.model._fit_codes(rows.X, rows.space, rows.codes, None)
+
+
+def test_the_quick_model_takes_as_many_rows_as_it_has_time_for():
+    rng = np.random.default_rng(0)
+    space = ClassSpace.from_labels([[0, 0], [1, 1]])
+    rows = Rows(np.zeros((100_000, 100)), rng.integers(2, size=(100_000, 2)), None, space)
+    _, some = quick_model(rows)
+    assert 5_000 < len(some) < 15_000
+    weights = np.zeros(100_000)
+    weights[17] = 1.0
+    _, one = quick_model(Rows(rows.X, rows.codes, weights, space))
+    assert len(one) == 1
+
+
+@pytest.mark.parametrize("budget", [0, -1, "long", None, float("inf"), float("nan")])
+def test_a_budget_is_a_positive_number(budget):
+    X, y = penguins()
+    with pytest.raises(InputError, match="time_budget must be a number of seconds"):
+        AutoJointClassifier(budget).fit(X, y)
+
+
+def test_own_candidates_are_checked_before_the_clock_starts():
+    X, y = penguins()
+    with pytest.raises(InputError, match="models is empty"):
+        AutoJointClassifier(models=[]).fit(X, y)
+    with pytest.raises(InputError, match="cv must be"):
+        AutoJointClassifier(0.5, models=[ChainClassifier()], cv="five").fit(X, y)
