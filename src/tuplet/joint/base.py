@@ -109,6 +109,11 @@ class JointDistribution(ABC):
         """Whether log-probabilities of complete outcomes are exact, whatever `tolerance` says of sums."""
         return self.tolerance == 0
 
+    @property
+    def has_exact_marginals(self) -> bool:
+        """Whether the marginals of single variables are exact, whatever `tolerance` says of other sums."""
+        return self.tolerance == 0
+
     def _bound(self, codes: Codes) -> Floats:
         """Return an upper bound (s, n) on the log-probability of every completion of codes (s, n, m).
 

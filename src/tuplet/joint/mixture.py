@@ -106,6 +106,11 @@ class Mixture(JointDistribution):
         """See `JointDistribution.scores_exactly`."""
         return all(component.scores_exactly for component in self.components)
 
+    @property
+    def has_exact_marginals(self) -> bool:
+        """See `JointDistribution.has_exact_marginals`."""
+        return all(component.has_exact_marginals for component in self.components)
+
     # -- averages -----------------------------------------------------------------------------------------
 
     def _log_prob(self, codes: Codes) -> Floats:

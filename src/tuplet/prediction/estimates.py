@@ -42,8 +42,15 @@ def estimate_text(joint: JointDistribution, what: str = "probabilities", *, meas
     return f"{what} are estimated within {joint.tolerance:.2g}"
 
 
-def warn_estimated(query: str, joint: JointDistribution, *, measure: bool = True) -> None:
-    """Warn, once per call, that a query was answered by estimates; say nothing if it was not."""
+def warn_estimated(
+    query: str, joint: JointDistribution, *, measure: bool = True, marginals: bool = False
+) -> None:
+    """Warn, once per call, that a query was answered by estimates; say nothing if it was not.
+
+    `marginals` says that nothing but marginals of single variables was asked for.
+    """
+    if marginals and joint.has_exact_marginals:
+        return
     text = estimate_text(joint, measure=measure)
     if not text:
         return

@@ -14,7 +14,7 @@ import pandas as pd
 from tuplet.exceptions import ImpossibleEvidenceError, InputError, TupletError
 from tuplet.joint import Autoregressive
 from tuplet.joint.base import JointDistribution, warn_unproven
-from tuplet.losses import SubsetZeroOne
+from tuplet.losses import DecomposableLoss, SubsetZeroOne
 from tuplet.prediction import rendering
 from tuplet.prediction.arguments import check_count, check_loss, row_positions
 from tuplet.prediction.estimates import warn_estimated
@@ -187,7 +187,7 @@ class JointPrediction:
     @_named
     def _marginals(self, query: str) -> list[Floats]:
         tables = self.distribution.marginals()
-        warn_estimated(query, self.distribution)
+        warn_estimated(query, self.distribution, marginals=True)
         return tables
 
     @_named
@@ -291,8 +291,10 @@ class JointPrediction:
     def _decide(self, loss: str | Loss, query: str) -> Codes:
         chosen = check_loss(loss, self.space)
         codes = chosen.decide(self.distribution)
-        if not isinstance(getattr(chosen, "loss", chosen), SubsetZeroOne):  # that of an Abstain, too
-            warn_estimated(query, self.distribution)
+        rests_on = getattr(chosen, "loss", chosen)  # that of an Abstain, too
+        if not isinstance(rests_on, SubsetZeroOne):
+            marginals = isinstance(rests_on, DecomposableLoss)
+            warn_estimated(query, self.distribution, marginals=marginals)
         return codes
 
     @_named
