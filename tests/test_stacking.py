@@ -229,6 +229,26 @@ def test_a_stack_is_a_mixture_of_refitted_members():
     assert model.gap_ < 1e-9
 
 
+def test_reliability_is_that_of_the_held_out_rows():
+    X, y = penguins()
+    model = JointStackingClassifier(members(), cv=3, temperature=False).fit(X, y)
+    rows = rows_of(X, y)
+    predicted, right = [], []
+    for fold in make_folds(rows, 3):
+        parts = [
+            m._fit_codes(X.iloc[fold.train], rows.space, rows.codes[fold.train], None) for m in members()
+        ]
+        joints = tuple(part.predict_joint(X.iloc[fold.test]).distribution for part in parts)
+        weights = np.log(np.maximum(list(model.weights_.values()), 1e-300))
+        mode = Mixture(np.repeat(weights[None], len(fold.test), axis=0), joints).mode()
+        predicted.append(np.exp(mode.log_prob))
+        right.append((mode.codes == rows.codes[fold.test]).all(axis=1))
+    found, predicted, right = model.reliability_, np.concatenate(predicted), np.concatenate(right)
+    assert found["count"].sum() == len(X)
+    assert found["count"] @ found["mean_predicted"] == pytest.approx(predicted.sum(), rel=1e-5)
+    assert found["count"] @ found["observed"] == pytest.approx(right.sum())
+
+
 def test_members_without_weight_are_dropped():
     X, y = penguins()
     model = JointStackingClassifier({"good": ChainClassifier(), "blind": PriorClassifier()}, cv=3).fit(X, y)

@@ -74,6 +74,8 @@ class AutoJointClassifier(JointClassifier):
         Held-out joint log-likelihood per row of the mixture.
     tempering_ : Tempering
         The power of the mixture and what it gains.
+    reliability_ : DataFrame or None
+        See `JointStackingClassifier`.
 
     Notes
     -----
@@ -185,6 +187,7 @@ class AutoJointClassifier(JointClassifier):
         self._blend = blend
         self.weights_ = {name: blend.weights[name] for name in blend.names}
         self.log_likelihood_, self.tempering_ = blend.log_likelihood, blend.tempering
+        self.reliability_ = blend.reliability
 
     def _sum_up(self, race: Race, clock: Clock) -> None:
         self.leaderboard_ = _board(race.entries, self.weights_)

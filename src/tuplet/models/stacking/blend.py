@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
+import pandas as pd
 from scipy.special import logsumexp
 
-from tuplet.joint import JointDistribution, Mixture
+from tuplet.joint import Atoms, JointDistribution, Mixture
+from tuplet.joint.base import all_outcomes
 from tuplet.local.inputs import Features, n_rows, take_rows
+from tuplet.metrics import mode_calibration
 from tuplet.models.stacking.gate import Gate, fit_gate
 from tuplet.models.stacking.held_out import Fold, HeldOut, Rows
 from tuplet.models.stacking.tempering import Tempering, find_power, temper
 from tuplet.models.stacking.weights import mixture_weights
+from tuplet.prediction import JointPrediction
 from tuplet.typing import Codes, Floats
 
 __all__ = ["Blend", "find_blend"]
@@ -40,6 +44,9 @@ class Blend:
     gate : Gate or None
         Weights that depend on x, of the models with a weight.
     tempering : Tempering
+    reliability : DataFrame or None
+        How often the most probable combination of held-out rows was right, by its probability; None where
+        there are too many combinations.
     """
 
     weights: dict[str, float]
@@ -49,6 +56,7 @@ class Blend:
     n_rows: int
     gate: Gate | None = None
     tempering: Tempering = field(default_factory=Tempering)
+    reliability: pd.DataFrame | None = None
 
     @property
     def names(self) -> list[str]:
@@ -90,7 +98,11 @@ def find_blend(
     best = None
     if gate and kept.sum() > 1:
         best = _gate(rows.X, folds, log_prob[:, kept], weight, found.weights[kept])
-    power = _tempering(rows, folds, judged, found.weights, best) if temperature else Tempering()
+    tables = _tables(rows, folds, judged, found.weights, best)
+    power, reliability = Tempering(), None
+    if tables is not None:
+        power = find_power(*tables, rows.space.cards) if temperature else power
+        reliability = _reliability(tables, power.power, rows)
     alone = (weight @ log_prob) / weight.sum()
     return Blend(
         dict(zip(names, found.weights.tolist(), strict=True)),
@@ -100,6 +112,7 @@ def find_blend(
         len(weight),
         best,
         power,
+        reliability,
     )
 
 
@@ -111,28 +124,43 @@ def _gate(
     return fit_gate(take_rows(X, tested), log_prob, weight, number, weights)
 
 
-def _tempering(
+class _Tables(NamedTuple):
+    """Held-out log-probabilities (n, outcomes) of the mixture, what was found, (n, m), and weights (n,)."""
+
+    log_prob: Floats
+    codes: Codes
+    weights: Floats
+
+
+def _tables(
     rows: Rows,
     folds: Sequence[Fold],
     judged: Mapping[str, Sequence[HeldOut]],
     weights: Floats,
     gate: Gate | None,
-) -> Tempering:
-    """Find the power of the mixture from the rows of each fold whose outcomes were all asked for."""
+) -> _Tables | None:
+    """Return what the mixture says of the rows whose outcomes were all asked for; None if there are none."""
     members = [(weight, judged[name]) for name, weight in zip(judged, weights, strict=True) if weight > 0]
     tables, tested, counts = [], [], []
     for f, fold in enumerate(folds):
         parts = [table for _, held in members if (table := held[f].table) is not None]
         if len(parts) < len(members):
-            return Tempering()
+            return None
         asked = fold.test[: len(parts[0])]
         constant = np.repeat(np.log([[weight for weight, _ in members]]), len(asked), axis=0)
         log_weights = constant if gate is None else gate.log_weights(take_rows(rows.X, asked))
         tables.append(_mixed(log_weights, parts))
         tested.append(asked)
         counts.append(fold.test_weight[: len(asked)])
-    codes: Codes = rows.codes[np.concatenate(tested)]
-    return find_power(np.concatenate(tables), codes, np.concatenate(counts), rows.space.cards)
+    return _Tables(np.concatenate(tables), rows.codes[np.concatenate(tested)], np.concatenate(counts))
+
+
+def _reliability(tables: _Tables, power: float, rows: Rows) -> pd.DataFrame:
+    """Return how often the most probable combination was right, by its probability."""
+    cards = rows.space.cards
+    joint = Atoms(cards, all_outcomes(cards)[None], power * tables.log_prob)
+    truth = rows.space.decode(tables.codes)
+    return mode_calibration(truth, JointPrediction(joint, rows.space), sample_weight=tables.weights)
 
 
 def _mixed(log_weights: Floats, tables: Sequence[Any]) -> Floats:

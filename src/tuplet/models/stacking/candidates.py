@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -33,6 +33,9 @@ _MANY_COLUMNS = 2000
 
 _MANY_COMBINATIONS = 400
 """Distinct combinations of labels beyond which forests of combinations need too much memory."""
+
+_FOREST_CELLS = 500_000
+"""Rows times combinations for which a forest with leaves of one row takes a gigabyte or two."""
 
 _QUICK_CELLS = 4_000_000
 """Rows times features times labels that a logistic chain learns from in well under a second."""
@@ -104,14 +107,13 @@ def _kernel(rows: Rows, C: float, scale: float) -> Any:
     )
 
 
-def _extra_trees(**settings: Any) -> Any:
-    return ExtraTreesClassifier(200, bootstrap=True, **settings)
+def _extra_trees() -> Any:
+    """Extra-trees that look at half of the columns: at few, they would hardly see the labels before."""
+    return ExtraTreesClassifier(200, bootstrap=True, max_features=0.5)
 
 
-def _boosting(**settings: Any) -> Any:
-    return HistGradientBoostingClassifier(
-        learning_rate=0.05, max_leaf_nodes=15, min_samples_leaf=10, **settings
-    )
+def _boosting() -> Any:
+    return HistGradientBoostingClassifier(learning_rate=0.05, max_leaf_nodes=15, min_samples_leaf=10)
 
 
 # -- families ----------------------------------------------------------------------------------------------
@@ -119,10 +121,6 @@ def _boosting(**settings: Any) -> Any:
 
 def _chains(estimator: Any, n_chains: int = 1) -> Any:
     return ChainClassifier(estimator, n_chains=n_chains, order="random")
-
-
-def _more(name: str, make: Callable[[int], Any], n_chains: int) -> tuple[tuple[str, Any], ...]:
-    return ((f"{n_chains} chains of {name}", make(n_chains)),)
 
 
 def _linear(rows: Rows) -> Iterator[Candidate]:
@@ -147,31 +145,35 @@ def _kernels(rows: Rows) -> Iterator[Candidate]:
     yield Candidate(
         "chain of kernels",
         _chains(_kernel(rows, 10.0, 0.5)),
-        _more("kernels", lambda n: _chains(_kernel(rows, 10.0, 0.5), n), 5),
+        (("4 chains of kernels", _chains(_kernel(rows, 10.0, 0.5), 4)),),
     )
 
 
 def _forests(rows: Rows) -> Iterator[Candidate]:
-    if len(np.unique(rows.codes, axis=0)) <= _MANY_COMBINATIONS:
+    combinations = len(np.unique(rows.codes, axis=0))
+    if combinations <= _MANY_COMBINATIONS:
+        # Every node of such a tree holds a number for every combination.
+        leaf = 1 + int(len(rows) * combinations // _FOREST_CELLS)
+        more = PowersetClassifier(ExtraTreesClassifier(400, max_features=0.3, min_samples_leaf=2 * leaf))
         yield Candidate(
             "powerset of extra-trees",
-            PowersetClassifier(ExtraTreesClassifier(200)),
-            (
-                (
-                    "powerset of more extra-trees",
-                    PowersetClassifier(ExtraTreesClassifier(500, max_features=0.3)),
-                ),
-            ),
+            PowersetClassifier(ExtraTreesClassifier(200, min_samples_leaf=leaf)),
+            (("powerset of more extra-trees", more),),
         )
-        yield Candidate("powerset of forests", PowersetClassifier(RandomForestClassifier(200)))
+        forest = RandomForestClassifier(200, min_samples_leaf=leaf)
+        yield Candidate("powerset of forests", PowersetClassifier(forest))
+    whole = ExtraTreesClassifier(200, max_features=0.5)
     yield Candidate(
         "chain of extra-trees",
-        _chains(_extra_trees(max_features=0.5)),
-        _more("extra-trees", lambda n: _chains(_extra_trees(max_features=0.5), n), 5),
+        _chains(_extra_trees()),
+        (
+            ("chain of unbagged extra-trees", _chains(whole)),
+            ("4 chains of extra-trees", _chains(_extra_trees(), 4)),
+        ),
     )
-    yield Candidate("chain of forests", _chains(RandomForestClassifier(200)))
+    yield Candidate("chain of forests", _chains(RandomForestClassifier(200, max_features=0.3)))
     yield Candidate(
-        "chain of boosting", _chains(_boosting()), _more("boosting", lambda n: _chains(_boosting(), n), 4)
+        "chain of boosting", _chains(_boosting()), (("4 chains of boosting", _chains(_boosting(), 4)),)
     )
 
 

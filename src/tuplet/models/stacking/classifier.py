@@ -69,6 +69,9 @@ class JointStackingClassifier(JointClassifier):
     gate_ : Gate or None
     tempering_ : Tempering
         The power and what it gains.
+    reliability_ : DataFrame or None
+        How often the most probable combination of held-out rows was right, by its probability, for
+        `tuplet.evaluate.plot_calibration`; None beyond 1,024 combinations.
 
     Notes
     -----
@@ -143,7 +146,9 @@ class JointStackingClassifier(JointClassifier):
         with Progress("Stacking", len(models), show=self.progress) as progress:
             try:
                 for name, model in models.items():
-                    tasks = [(model, rows, fold, self._n_tables(rows, fold)) for fold in folds]
+                    tasks = [
+                        (model, rows, fold, n_tables(rows.space.cards, len(fold.test))) for fold in folds
+                    ]
                     judged[name] = run_many(judge, tasks, self.n_jobs)
                     progress.advance(name)
             except KeyboardInterrupt:
@@ -151,12 +156,10 @@ class JointStackingClassifier(JointClassifier):
                     raise
         return judged
 
-    def _n_tables(self, rows: Rows, fold: Fold) -> int:
-        return n_tables(rows.space.cards, len(fold.test)) if self.temperature else 0
-
     def _keep(self, blend: Blend) -> None:
         self.log_likelihoods_, self.log_likelihood_ = blend.alone, blend.log_likelihood
         self.gap_, self.gate_, self.tempering_ = blend.gap, blend.gate, blend.tempering
+        self.reliability_ = blend.reliability
         self._blend = blend
 
     # -- prediction ---------------------------------------------------------------------------------------

@@ -54,7 +54,7 @@ class Race:
         Of all rows.
     crew : Crew
     temperature : bool
-        Whether tables of outcomes are wanted.
+        Whether the mixture may be raised to a power.
     told : callable, optional
         Gets the name of each candidate that has run a heat.
     """
@@ -200,7 +200,7 @@ class Race:
         return [(heat, result.value) for heat, result in results if result.status == "ok"]
 
     def _task(self, number: int, heat: Heat) -> Task:
-        whole = heat.number is not None and self.temperature
+        whole = heat.number is not None
         tables = n_tables(self.rows.space.cards, len(heat.fold.test)) if whole else 0
         work = heat.candidate.model, heat.fold, tables
         return Task(number, _judge, work, heat.expected, heat.candidate.light)
