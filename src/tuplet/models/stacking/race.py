@@ -119,12 +119,29 @@ class Race:
 
     @property
     def n_folds(self) -> int:
-        """Folds that count: as many as at least half of those in the race were judged in."""
-        for k in range(len(self.folds), 0, -1):
-            done = len(self._with(k))
-            if done and 2 * done >= min(len(self.running), len(self._with(1))):
-                return k
-        return 0
+        """Folds that count: more of them judge better, but slow candidates may have run in few.
+
+        Mixtures of those judged in so many folds at least are compared by how much better they are than the
+        best candidate that was judged in most folds.
+        """
+        numbers = [k for k in range(1, len(self.folds) + 1) if self._with(k)]
+        if not numbers:
+            return 0
+        reference = max(self._with(numbers[-1]), key=lambda entry: entry.score)
+        gains = [self._mixture_of(k) - self._score(reference, k) for k in numbers]
+        return max(zip(gains, numbers, strict=True))[1]
+
+    def _mixture_of(self, k: int) -> float:
+        """Held-out log-likelihood per row of the mixture of all that were judged in k folds."""
+        said = [np.concatenate([entry.held[f].log_prob for f in range(k)]) for entry in self._with(k)]
+        return mixture_weights(np.stack(said, axis=1), self._weight(k)).log_likelihood
+
+    def _score(self, entry: Entry, k: int) -> float:
+        weight = self._weight(k)
+        return float(weight @ np.concatenate([entry.held[f].log_prob for f in range(k)]) / weight.sum())
+
+    def _weight(self, k: int) -> Floats:
+        return np.concatenate([fold.test_weight for fold in self.folds[:k]])
 
     def _with(self, k: int) -> list[Entry]:
         return [entry for entry in self.entries if all(f in entry.held for f in range(k))]
