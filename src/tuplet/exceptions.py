@@ -3,7 +3,9 @@
 ```
 TupletError
 ├── InputError (also a ValueError)            the data or an argument cannot be used
+│   ├── DataFormatError                       a file that is not what its format asks for
 │   ├── LabelError                            a label that the class space does not know
+│   ├── ModelFileError                        a model that cannot be saved, or a file that holds none
 │   ├── NoSuchRowError (also an IndexError)    a row that a prediction does not have
 │   └── ImpossibleEvidenceError               conditioning on something of probability zero
 ├── IntractableError (also a RuntimeError)    the exact answer needs more than the stated size
@@ -20,11 +22,13 @@ A message says what was attempted, what was found (names, not positions) and wha
 __all__ = [
     "ApproximationWarning",
     "ConvergenceWarning",
+    "DataFormatError",
     "ImpossibleEvidenceError",
     "InputError",
     "IntractableError",
     "LabelError",
     "MissingDependencyError",
+    "ModelFileError",
     "NoSuchRowError",
     "TupletError",
     "TupletWarning",
@@ -51,8 +55,27 @@ class InputError(TupletError, ValueError):
     """The data or an argument cannot be used as given."""
 
 
+class DataFormatError(InputError):
+    """A file that is damaged, cut short, or not of the format that it is read as.
+
+    Parameters
+    ----------
+    message : str
+    line : int, optional
+        The line that is to blame, from 1, in files that have lines.
+    """
+
+    def __init__(self, message: str = "", *, line: int | None = None) -> None:
+        super().__init__(message)
+        self.line = line
+
+
 class LabelError(InputError):
     """A label that the class space does not know."""
+
+
+class ModelFileError(InputError):
+    """A model that cannot be saved as data, or a file from which none can be loaded."""
 
 
 class NoSuchRowError(InputError, IndexError):

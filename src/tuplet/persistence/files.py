@@ -1,0 +1,244 @@
+"""`save_model` and `load_model`."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import InconsistentVersionWarning, NotFittedError
+
+from tuplet.exceptions import MissingDependencyError, ModelFileError, TupletWarning
+from tuplet.persistence import archive
+from tuplet.persistence.audit import approve
+from tuplet.persistence.compiled import check_whole
+from tuplet.persistence.header import ModelHeader, variables_of
+from tuplet.persistence.recipes import rewrite
+
+__all__ = ["load_model", "read_header", "save_model"]
+
+
+def save_model(model: Any, path: str | Path, *, trusted: Sequence[str | type] = ()) -> None:
+    """Write a fitted model to one file that anyone can load without running code of yours.
+
+    Parameters
+    ----------
+    model : JointClassifier or DecisionClassifier
+        Fitted. Estimators inside of it may be any of scikit-learn's.
+    path : str or Path
+        Conventionally ends in ".tuplet". An existing file is replaced, and only when the new one is complete.
+    trusted : sequence of str or type
+        Further types and functions that the model may hold, such as an estimator of your own; who loads the
+        file must have them and must allow them too.
+
+    Raises
+    ------
+    ModelFileError
+        If a part of the model cannot be stored as data; the message names it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from tuplet.models import ChainClassifier
+    >>> model = ChainClassifier().fit([[0], [1], [2], [3]], [[0, 1], [0, 1], [1, 0], [1, 1]])
+    >>> path = Path(tempfile.mkdtemp()) / "model.tuplet"
+    >>> save_model(model, path)
+    >>> load_model(path).predict([[3]])
+    array([[1, 1]])
+    """
+    if not hasattr(model, "predict_joint"):
+        raise ModelFileError(f"Only models of tuplet can be saved, found {type(model).__name__}.")
+    if not hasattr(model, "space_"):
+        raise NotFittedError(f"This {type(model).__name__} is not fitted yet; call fit before saving it.")
+    _skops()
+    names = _names(trusted)
+    try:
+        data = _dump(model, names)
+    except Exception:  # of pickle, of skops or of ours, about whatever it met first
+        raise ModelFileError(_explain(model, names)) from None
+    archive.write(Path(path), ModelHeader.of(model).to_json(), data)
+
+
+def load_model(path: str | Path, *, trusted: Sequence[str | type] = ()) -> Any:
+    """Return the model of a file. Nothing in the file is executed, whoever wrote it.
+
+    Parameters
+    ----------
+    path : str or Path
+    trusted : sequence of str or type
+        Further types and functions that the file may name, such as "mypackage.MyClassifier". Their code runs:
+        name only what you know.
+
+    Returns
+    -------
+    JointClassifier or DecisionClassifier
+        With the predictions of the one that was saved.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is damaged, of another format, or names something that is not trusted.
+
+    Warns
+    -----
+    TupletWarning
+        If the file was written with another version of scikit-learn.
+    """
+    path = Path(path)
+    raw = archive.read_raw_header(path)
+    header = ModelHeader.from_json(raw)
+    data = archive.read_model_part(path, raw)
+    names = _names(trusted)
+    io = _skops()
+    _warn_about_versions(header)
+    with archive.refusing_damage(path), warnings.catch_warnings():
+        warnings.simplefilter("ignore", InconsistentVersionWarning)
+        model = io.loads(data, trusted=_approve(data, names))
+        check_whole(model)
+        _compare(path, header, model)
+    return model
+
+
+def read_header(path: str | Path) -> ModelHeader:
+    """Return what a file says about its model, without loading it.
+
+    Parameters
+    ----------
+    path : str or Path
+
+    Raises
+    ------
+    ModelFileError
+        If the file is damaged or of another format.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from tuplet.models import PriorClassifier
+    >>> path = Path(tempfile.mkdtemp()) / "model.tuplet"
+    >>> save_model(PriorClassifier().fit([[0], [1]], [["a", "x"], ["b", "y"]]), path)
+    >>> header = read_header(path)
+    >>> header.model, header.variables[1].name, header.variables[1].labels
+    ('PriorClassifier', 'y1', ('x', 'y'))
+    """
+    return ModelHeader.from_json(archive.read_raw_header(Path(path)))
+
+
+# -- saving ------------------------------------------------------------------------------------------------
+
+
+def _dump(part: Any, trusted: list[str]) -> bytes:
+    """Return a part of a model as bytes, and refuse what `load_model` would refuse."""
+    data: bytes = _skops().dumps(rewrite(part))
+    _approve(data, trusted)
+    return data
+
+
+def _approve(data: bytes, trusted: list[str]) -> list[str]:
+    """Return the types that a model part names and may name, by our rules and by those of skops."""
+    approved = approve(data, trusted)
+    for name in _skops().get_untrusted_types(data=data):
+        if name not in approved:
+            raise ModelFileError(
+                f"The file holds {name!r}, which can do more than hold data. If you know who wrote the file,"
+                f" pass trusted=[{name!r}]."
+            )
+    return approved
+
+
+def _explain(model: Any, trusted: list[str]) -> str:
+    """Return a sentence that names the smallest part of a model that cannot be saved."""
+    path, part, passed = "", model, {id(model)}
+    while (found := _culprit(part, trusted)) is not None and id(found[1]) not in passed:
+        step, part = found
+        path += step
+        passed.add(id(part))
+    where = f"its part {path.lstrip('.')!r}" if path else "it"
+    return (
+        f"This {type(model).__name__} cannot be saved: {where} is {_describe(part)}. A file holds data, no"
+        f" code: replace it{_way_out(part, trusted)}."
+    )
+
+
+def _way_out(part: Any, trusted: list[str]) -> str:
+    """Return how to save a part all the same, where it is enough to trust its type."""
+    name = _name(part if hasattr(part, "__qualname__") else type(part))
+    try:
+        _dump(part, [*trusted, name])
+    except Exception:
+        return ""
+    return f", or allow it with trusted=[{name!r}] here and where the file is loaded"
+
+
+def _culprit(part: Any, trusted: list[str]) -> tuple[str, Any] | None:
+    for step, child in _children(part):
+        try:
+            _dump(child, trusted)
+        except Exception:
+            return step, child
+    return None
+
+
+def _children(part: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(part, dict):
+        yield from ((f"[{key!r}]", value) for key, value in part.items())
+    elif isinstance(part, list | tuple):
+        yield from ((f"[{i}]", value) for i, value in enumerate(part))
+    elif isinstance(part, np.ndarray) and part.dtype == object:
+        yield from ((f"[{i}]", value) for i, value in enumerate(part.ravel()))
+    elif hasattr(part, "__dict__") and not hasattr(part, "__qualname__"):
+        yield from ((f".{name}", value) for name, value in vars(part).items())
+
+
+def _describe(part: Any) -> str:
+    if isinstance(part, type):
+        return f"the class {_name(part)}"
+    if callable(part) and hasattr(part, "__qualname__"):
+        return f"the function {_name(part)}"
+    return f"an object of type {_name(type(part))}"
+
+
+def _name(named: Any) -> str:
+    return f"{getattr(named, '__module__', 'builtins')}.{named.__qualname__}"
+
+
+# -- loading -----------------------------------------------------------------------------------------------
+
+
+def _warn_about_versions(header: ModelHeader) -> None:
+    from sklearn import __version__ as here
+
+    there = header.versions.get("scikit-learn", here)
+    if there.split(".")[:2] != here.split(".")[:2]:
+        warnings.warn(
+            f"This model was saved with scikit-learn {there} and is loaded with {here}; its estimators may"
+            " predict otherwise, or fail. Fit it again if you can.",
+            TupletWarning,
+            stacklevel=3,
+        )
+
+
+def _compare(path: Path, header: ModelHeader, model: Any) -> None:
+    """Check that the model is a model, and the one of the header."""
+    if not hasattr(model, "predict_joint") or not hasattr(model, "space_"):
+        archive.damaged(path, "it holds no model")
+    if type(model).__name__ != header.model or variables_of(model.space_) != header.variables:
+        archive.damaged(path, "its header describes another model")
+
+
+def _names(trusted: Sequence[str | type]) -> list[str]:
+    if isinstance(trusted, str):
+        trusted = [trusted]
+    return [each if isinstance(each, str) else _name(each) for each in trusted]
+
+
+def _skops() -> Any:
+    try:
+        import skops.io
+    except ImportError:
+        raise MissingDependencyError(
+            "Saving and loading models needs skops; run `pip install tuplet[save]`."
+        ) from None
+    return skops.io
