@@ -1,7 +1,8 @@
-"""Benchmark sets of multi-label and multi-dimensional classification, from a folder of Parquet files."""
+"""Benchmark sets of multi-label and multi-dimensional classification, from a folder or the network."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, overload
@@ -10,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from tuplet.datasets.base import Dataset
+from tuplet.datasets.fetch import OPENML, fetch_from_openml
 from tuplet.datasets.folder import (
     Entry,
     cache_folder,
@@ -17,7 +19,7 @@ from tuplet.datasets.folder import (
     find_folder,
     is_network,
     read_entries,
-    read_table,
+    read_set,
 )
 from tuplet.datasets.penguins import load_penguins
 from tuplet.exceptions import InputError
@@ -33,6 +35,7 @@ def load_dataset(
     discretise: bool = True,
     return_X_y: Literal[False] = False,
     folder: str | Path | None = None,
+    download: bool = True,
 ) -> Dataset: ...
 @overload
 def load_dataset(
@@ -42,6 +45,7 @@ def load_dataset(
     discretise: bool = True,
     return_X_y: Literal[True],
     folder: str | Path | None = None,
+    download: bool = True,
 ) -> tuple[pd.DataFrame, pd.DataFrame]: ...
 def load_dataset(
     name: str,
@@ -50,10 +54,12 @@ def load_dataset(
     discretise: bool = True,
     return_X_y: bool = False,
     folder: str | Path | None = None,
+    download: bool = True,
 ) -> Dataset | tuple[pd.DataFrame, pd.DataFrame]:
     """Load a benchmark set: its features, class variables, and the split or folds that it comes with.
 
     Features and class variables that are names are pandas Categoricals; labels 0 and 1 are integers.
+    "emotions" and "yeast" are fetched from OpenML, without the split, if no folder has them.
 
     Parameters
     ----------
@@ -68,7 +74,10 @@ def load_dataset(
         Return the pair (X, Y) instead of a `Dataset`.
     folder : str or Path, optional
         Folder with `manifest.json` and the Parquet files; by default the one that the environment variable
-        TUPLET_DATA names, or `tuplet` in the user's cache folder (`$XDG_CACHE_HOME`, `~/.cache`).
+        TUPLET_DATA names, or `tuplet` in the user's cache folder (`$XDG_CACHE_HOME`, `~/.cache`). An address
+        (`https://...`) will do: what is needed is fetched into the cache, once, and its checksum looked at.
+    download : bool
+        Whether OpenML may be asked for what no folder has.
 
     Returns
     -------
@@ -84,12 +93,18 @@ def load_dataset(
         if n_labels is not None:
             raise InputError(_not_multi_label(name))
     else:
-        data = _load(name, n_labels, discretise, folder)
+        data = _load(name, n_labels, discretise, folder, download)
     return (data.X, data.Y) if return_X_y else data
 
 
-def _load(name: str, n_labels: int | None, discretise: bool, folder: str | Path | None) -> Dataset:
+def _load(
+    name: str, n_labels: int | None, discretise: bool, folder: str | Path | None, download: bool
+) -> Dataset:
     where = find_folder(folder)
+    entries = [] if where is None else read_entries(where)
+    if download and name in OPENML and all(entry["name"] != name for entry in entries):
+        data = fetch_from_openml(name, cache_folder())
+        return data if n_labels is None else replace(data, Y=_most_common(data.Y, name, n_labels))
     if where is None:
         if get_close_matches(str(name).lower(), ["penguins"]):
             raise InputError(f"load_dataset: there is no set {name!r}; did you mean 'penguins'?")
@@ -98,13 +113,15 @@ def _load(name: str, n_labels: int | None, discretise: bool, folder: str | Path 
             " set TUPLET_DATA to one with manifest.json and a Parquet file for each set, or copy it to"
             f" {str(cache_folder())!r}."
         )
-    entry = find_entry(read_entries(where), name, ["penguins"])
-    frame = read_table(where, entry)
+    entry = find_entry(entries, name, ["penguins"])
+    frame = read_set(where, entry)
     targets = entry["target_names"]
     features = [name for name in frame.columns if name not in set(targets) and not name.startswith("__")]
     Y = _targets(frame, entry, discretise)
     if n_labels is not None:
-        Y = _most_common(Y, entry, n_labels)
+        if entry["task"] != "multi-label":
+            raise InputError(_not_multi_label(name))
+        Y = _most_common(Y, name, n_labels)
     train = frame["__train__"].to_numpy(dtype=bool) if "__train__" in frame else None
     folds = None
     if "__fold__" in frame:
@@ -129,12 +146,10 @@ def _cuts(entry: Entry) -> dict[str, Any]:
     return dict(entry.get("mdc_discretisation", {}).get("ours_equal_frequency", {}))
 
 
-def _most_common(Y: pd.DataFrame, entry: Entry, n_labels: int) -> pd.DataFrame:
-    if entry["task"] != "multi-label":
-        raise InputError(_not_multi_label(entry["name"]))
+def _most_common(Y: pd.DataFrame, name: str, n_labels: int) -> pd.DataFrame:
     if n_labels not in range(1, Y.shape[1] + 1):
         raise InputError(
-            f"load_dataset: n_labels must be from 1 to {Y.shape[1]}, the labels of {entry['name']!r}; found"
+            f"load_dataset: n_labels must be from 1 to {Y.shape[1]}, the labels of {name!r}; found"
             f" {n_labels!r}."
         )
     often = np.argsort(-Y.sum().to_numpy(), kind="stable")[:n_labels]

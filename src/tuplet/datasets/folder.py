@@ -12,9 +12,10 @@ from typing import Any, TypeAlias
 
 import pandas as pd
 
+from tuplet.datasets.fetch import fetch_missing, is_address, mirror
 from tuplet.exceptions import InputError, MissingDependencyError
 
-__all__ = ["Entry", "cache_folder", "find_entry", "find_folder", "is_network", "read_entries", "read_table"]
+__all__ = ["Entry", "cache_folder", "find_entry", "find_folder", "is_network", "read_entries", "read_set"]
 
 Entry: TypeAlias = dict[str, Any]
 """What the manifest says about one set."""
@@ -23,11 +24,16 @@ _VARIABLE = "TUPLET_DATA"
 
 
 def find_folder(folder: str | Path | None) -> Path | None:
-    """Return the folder given, the one that TUPLET_DATA names, or the cache; None if there is none."""
-    if folder is not None:
-        return _with_manifest(Path(folder).expanduser(), "the folder")
-    if os.environ.get(_VARIABLE):
-        return _with_manifest(Path(os.environ[_VARIABLE]).expanduser(), f"the folder that {_VARIABLE} names")
+    """Return the folder given, the one that TUPLET_DATA names, or the cache; None if there is none.
+
+    Both may be an address of the web, whose files are fetched into the cache as they are needed.
+    """
+    named = folder if folder is not None else os.environ.get(_VARIABLE)
+    if named:
+        if is_address(named):
+            return mirror(str(named), cache_folder())
+        what = "the folder" if folder is not None else f"the folder that {_VARIABLE} names"
+        return _with_manifest(Path(named).expanduser(), what)
     cache = cache_folder()
     return cache if (cache / "manifest.json").is_file() else None
 
@@ -78,10 +84,10 @@ def find_entry(entries: list[Entry], name: str, others: list[str]) -> Entry:
     return found
 
 
-def read_table(folder: Path, entry: Entry) -> pd.DataFrame:
-    """Return the rows of a set, after a look at the checksum of its file."""
+def read_set(folder: Path, entry: Entry) -> pd.DataFrame:
+    """Return the rows of a set, after a look at the checksum of its file; fetch it if it is not there yet."""
     path = folder / entry["file"]
-    if not path.is_file():
+    if not path.is_file() and not fetch_missing(folder, entry["file"], entry["sha256"]):
         raise InputError(f"load_dataset: the manifest names {str(path)!r}, but there is no such file.")
     content = path.read_bytes()
     if hashlib.sha256(content).hexdigest() != entry["sha256"]:

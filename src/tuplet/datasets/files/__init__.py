@@ -1,0 +1,13 @@
+"""Tables in files: one reader for all formats, and writers for ARFF and Parquet.
+
+`read_table` opens a file (source), takes it apart by the reader of its format (text, parquet, arff, mat,
+svmlight), and asks which columns are class variables (targets, mulan). Whatever is wrong with a file is a
+`DataFormatError` that names the file and the line. Writers replace a file only when the new one is complete.
+"""
+
+from tuplet.datasets.files.arff_writer import write_arff
+from tuplet.datasets.files.parquet import write_parquet
+from tuplet.datasets.files.read import read_table
+from tuplet.datasets.files.svmlight import read_svmlight
+
+__all__ = ["read_svmlight", "read_table", "write_arff", "write_parquet"]

@@ -1,0 +1,125 @@
+"""Parquet files, in and out."""
+
+from __future__ import annotations
+
+import json
+from typing import IO, Any
+
+import pandas as pd
+
+from tuplet.datasets.base import Dataset
+from tuplet.datasets.files.atomic import write_bytes
+from tuplet.datasets.files.notes import apply_note, make_note, require_writable
+from tuplet.datasets.files.source import Source, Where
+from tuplet.datasets.files.table import Table
+from tuplet.exceptions import InputError, MissingDependencyError
+
+__all__ = ["read_parquet", "write_parquet"]
+
+_KEY = b"tuplet"
+
+
+def _arrow() -> tuple[Any, Any]:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise MissingDependencyError("Parquet files need pyarrow; run `pip install tuplet[data]`.") from None
+    return pyarrow, pyarrow.parquet
+
+
+def read_parquet(source: Source) -> Table:
+    """Read a Parquet file, with the note of `write_parquet` if it has one."""
+    pyarrow, parquet = _arrow()
+    if not source.content:
+        source.fail("the file is empty.")
+    try:
+        file = parquet.ParquetFile(pyarrow.BufferReader(source.content), page_checksum_verification=True)
+        table = file.read(use_threads=False)
+        table.validate(full=True)
+        note = (table.schema.metadata or {}).get(_KEY)
+        _require_flat(source, pyarrow, table)
+        frame = table.to_pandas(use_threads=False)
+    except InputError:
+        raise
+    except Exception as error:  # what a damaged file makes of pyarrow and pandas is of every type
+        source.fail(f"the Parquet file is damaged or cut short ({_brief(error)}); copy it again.")
+    if frame.columns.has_duplicates or not all(isinstance(name, str) for name in frame.columns):
+        source.fail("columns need names that are strings, each once; rename them.")
+    if not len(frame):
+        source.fail("there are no rows.")
+    read = Table(frame, None, source.stem)
+    return read if note is None else apply_note(read, _parsed(source, note), source)
+
+
+def _brief(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0][:120]}" if lines else type(error).__name__
+
+
+def _require_flat(source: Source, pyarrow: Any, table: Any) -> None:
+    names = table.schema.names
+    if len(set(names)) < len(names):
+        source.fail("two columns have the same name; rename one.")
+    for field in table.schema:
+        if pyarrow.types.is_nested(field.type):
+            source.fail(f"the column {field.name!r} holds {field.type}, not single values; flatten it.")
+
+
+def _parsed(source: Source, note: bytes) -> dict[str, Any]:
+    try:
+        parsed = json.loads(note)
+    except (ValueError, RecursionError):
+        parsed = None
+    if not isinstance(parsed, dict):
+        source.fail("the note of write_parquet is damaged; copy the file again.")
+    return parsed
+
+
+def write_parquet(dataset: Dataset, path: Where) -> None:
+    """Write a data set as a Parquet file from which `read_table` brings it back exactly.
+
+    Features come first, then class variables, then `__train__` and `__fold__` where there are such; which is
+    which, and the order of categories, is noted in the file. The index of the rows is not kept. An existing
+    file is replaced when the new one is complete.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    path : str, Path or file object
+        "-" is standard output.
+
+    Examples
+    --------
+    >>> from io import BytesIO
+    >>> from tuplet.datasets import load_penguins, read_table
+    >>> file = BytesIO()
+    >>> write_parquet(load_penguins(), file)
+    >>> read_table(BytesIO(file.getvalue()))
+    Dataset(penguins: 344 rows, 5 features, class variables species, island, sex)
+    """
+    pyarrow, parquet = _arrow()
+    require_writable(dataset, "write_parquet")
+    frame = pd.concat([dataset.X, dataset.Y], axis=1).reset_index(drop=True)
+    if dataset.train is not None:
+        frame["__train__"] = dataset.train
+    if dataset.folds is not None:
+        frame["__fold__"] = dataset.folds
+    try:
+        table = pyarrow.Table.from_pandas(frame, preserve_index=False, nthreads=1)
+    except (pyarrow.ArrowException, ValueError, TypeError) as error:
+        raise InputError(
+            f"write_parquet: a column cannot be written ({_brief(error)}); convert it."
+        ) from None
+    for field in table.schema:
+        if pyarrow.types.is_nested(field.type):
+            raise InputError(
+                f"write_parquet: {field.name!r} holds {field.type}, not single values; flatten it."
+            )
+    note = json.dumps(make_note(dataset, "write_parquet")).encode()
+    table = table.replace_schema_metadata({**(table.schema.metadata or {}), _KEY: note})
+
+    def write(file: IO[bytes]) -> None:
+        parquet.write_table(table, file, write_page_checksum=True)
+
+    write_bytes(path, write, "write_parquet")

@@ -1,0 +1,125 @@
+"""One function that reads a table of any format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from tuplet.datasets.base import Dataset
+from tuplet.datasets.files.arff_reader import read_arff
+from tuplet.datasets.files.mat import read_mat
+from tuplet.datasets.files.mulan import beside, read_labels
+from tuplet.datasets.files.parquet import read_parquet
+from tuplet.datasets.files.source import Source, Where, detect, open_source
+from tuplet.datasets.files.svmlight import read_svmlight_table
+from tuplet.datasets.files.table import Table, make_dataset, take_shipped
+from tuplet.datasets.files.targets import Targets, choose_targets
+from tuplet.datasets.files.text import read_csv, read_tsv
+from tuplet.exceptions import InputError
+
+__all__ = ["read_table"]
+
+_READERS: dict[str, Callable[[Source], Table]] = {
+    "arff": read_arff,
+    "csv": read_csv,
+    "mat": read_mat,
+    "parquet": read_parquet,
+    "svmlight": read_svmlight_table,
+    "tsv": read_tsv,
+}
+
+
+def read_table(
+    source: Where,
+    targets: Targets | None = None,
+    format: str | None = None,
+    *,
+    labels: Where | None = None,
+    name: str | None = None,
+) -> Dataset:
+    r"""Read features and class variables from a file.
+
+    Parameters
+    ----------
+    source : str, Path or file object
+        The file, "-" for standard input, or an open file; gzip is unpacked.
+    targets : str, int, slice, re.Pattern or a sequence of these, optional
+        The class variables; all other columns are features. A string is the name of a column; where no column
+        has that name, a slice of positions ("-3:" is the last three columns), a regular expression if it
+        starts with "re:", or else a pattern with `*`, `?` and `[...]`. Regular expressions match whole names.
+        An integer is a position, from 0, or from the end if negative. An empty list: all are features.
+        By default what the file itself says: see Notes.
+    format : {"arff", "csv", "mat", "parquet", "svmlight", "tsv"}, optional
+        By default that of the suffix, or what the content looks like.
+    labels : str, Path or file object, optional
+        A label list in Mulan's XML, instead of `targets`.
+    name : str, optional
+        Name of the data set; by default that of the file.
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    DataFormatError
+        If the file is damaged, cut short, or not of its format; `line` says where.
+    InputError
+        If there is no such file, or nothing says which columns are class variables.
+
+    Notes
+    -----
+    csv, tsv
+        The first line names the columns; they are separated by commas, semicolons or tabs. A first column
+        without a name is the index. Columns are numbers, booleans (true, false) or text; empty fields, `?`,
+        `NA`, `N/A`, `NaN` and `null` are missing.
+    parquet
+        Needs pyarrow. Files of `write_parquet` know their class variables.
+    arff
+        Dense and sparse. Nominal attributes are Categoricals in the declared order. The class variables are
+        what `write_arff` noted, MEKA's `-C n` in the relation name (the first n, or the last |n|), or those
+        of Mulan's XML of the same name beside the file. Attributes that a sparse row leaves out are 0 or the
+        first declared value, as in Weka; strings and dates are missing.
+    mat
+        Of the multi-dimensional collection, with `data`, `target` and perhaps `data_type` and `idx_folds`;
+        also matrices `data` and `target` of other collections, in either orientation.
+    svmlight
+        Labels, then `index:value`; one 0/1 class variable for each label. Features are spread out into a
+        frame; `read_svmlight` leaves them sparse.
+
+    Labels 0 and 1 become integers. Columns that start with two underscores are never features: `__train__`
+    and `__fold__` are the split and the folds, others are left out.
+
+    Examples
+    --------
+    >>> from io import StringIO
+    >>> file = StringIO("age,late,place\n31,0,north\n45,1,south\n,1,north\n")
+    >>> data = read_table(file, targets=["late", "place"], name="trains")
+    >>> data
+    Dataset(trains: 3 rows, 1 feature, class variables late, place)
+    >>> data.X["age"].tolist()
+    [31.0, 45.0, nan]
+    """
+    if targets is not None and labels is not None:
+        raise InputError("read_table: targets and labels both name the class variables; give one of them.")
+    opened = open_source(source)
+    table = take_shipped(_READERS[detect(opened, format)](opened), opened)
+    chosen = _targets(table, opened, targets, labels)
+    return make_dataset(table if name is None else replace(table, name=name), chosen)
+
+
+def _targets(table: Table, source: Source, targets: Targets | None, labels: Where | None) -> list[str]:
+    columns = [str(name) for name in table.frame.columns]
+    if targets is not None:
+        return choose_targets(targets, columns, source.name)
+    if labels is not None:
+        return read_labels(open_source(labels), columns)
+    if table.targets is not None:
+        return list(table.targets)
+    beside_it = beside(source.path)
+    if beside_it is not None:
+        return read_labels(open_source(beside_it), columns)
+    raise InputError(
+        f"read_table: nothing says which columns of {source.name!r} are class variables; give targets=, by"
+        f" name, pattern or position, of {', '.join(columns[:8])}{' ...' if len(columns) > 8 else ''}."
+    )

@@ -1,0 +1,92 @@
+"""What every reader returns, before features and class variables are told apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from tuplet.datasets.base import Dataset
+from tuplet.datasets.files.source import Source
+
+__all__ = ["SHIPPED", "Table", "make_dataset", "take_shipped"]
+
+SHIPPED = ("__train__", "__fold__")
+"""Columns that are no features: the training rows of a split, and the fold of each test row."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """All columns of a file, and what the file itself says about them.
+
+    Parameters
+    ----------
+    frame : pandas DataFrame
+    targets : tuple of str, or None
+        The class variables that the file names; None if it names none.
+    name, description : str
+    train : array of bool (n,), optional
+    folds : array of int (n,), optional
+    exact : bool
+        Whether the types are those that the data had when Tuplet wrote them, and stay as they are.
+    """
+
+    frame: pd.DataFrame
+    targets: tuple[str, ...] | None
+    name: str
+    description: str = ""
+    train: npt.NDArray[np.bool_] | None = None
+    folds: npt.NDArray[np.intp] | None = None
+    exact: bool = False
+
+
+def take_shipped(table: Table, source: Source) -> Table:
+    """Return the table with the columns `__train__` and `__fold__` taken out as split and folds."""
+    frame, train, folds = table.frame, table.train, table.folds
+    if "__train__" in frame:
+        train = _whole(frame["__train__"], source) != 0
+    if "__fold__" in frame:
+        numbers = _whole(frame["__fold__"], source)
+        folds = (numbers - numbers.min()).astype(np.intp) if len(numbers) else numbers
+    shipped = [name for name in SHIPPED if name in frame]
+    return replace(table, frame=frame.drop(columns=shipped), train=train, folds=folds)
+
+
+def _whole(column: pd.Series, source: Source) -> npt.NDArray[np.intp]:
+    try:
+        numbers = column.astype(str).replace({"True": "1", "False": "0"}).astype(float).to_numpy()
+        whole = numbers.astype(np.intp) if np.isfinite(numbers).all() else None
+    except (ValueError, TypeError, OverflowError):
+        whole = None
+    if whole is None or (whole != numbers).any():
+        source.fail(f"the column {str(column.name)!r} must hold whole numbers without gaps; rename it.")
+    return whole
+
+
+def make_dataset(table: Table, targets: list[str]) -> Dataset:
+    """Tell features and class variables apart; names with two leading underscores are never features."""
+    chosen = set(targets)
+    features = [name for name in table.frame if name not in chosen and not str(name).startswith("__")]
+    Y = table.frame[targets].copy()
+    if not table.exact:
+        for name in targets:
+            Y[name] = _as_label(Y[name])
+    X = table.frame[features].copy()
+    return Dataset(table.name, X, Y, table.description, table.train, table.folds)
+
+
+def _as_label(column: pd.Series) -> pd.Series:
+    """Return labels 0 and 1 as integers, whatever they were declared as, and whole numbers as integers."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        if set(map(str, column.cat.categories)) != {"0", "1"}:
+            return column
+        # As text first: the categories are strings in ARFF files and numbers in others.
+        numbers = column.astype(object).map(lambda label: int(label), na_action="ignore")
+        return numbers.astype("Int8" if column.isna().any() else "int8")
+    if column.dtype.kind == "f" and len(column) and not column.isna().any():
+        whole = column.to_numpy()
+        if (np.abs(whole) < 2**53).all() and (whole == np.floor(whole)).all():
+            return column.astype(np.int64)
+    return column

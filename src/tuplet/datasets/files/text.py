@@ -1,0 +1,135 @@
+"""Tables with separators: CSV and TSV."""
+
+from __future__ import annotations
+
+import csv
+import warnings
+from io import BytesIO, StringIO
+
+import numpy as np
+import pandas as pd
+
+from tuplet.datasets.files.source import Source
+from tuplet.datasets.files.table import Table
+
+__all__ = ["MISSING", "read_csv", "read_tsv", "separator"]
+
+MISSING = ["", "?", "NA", "N/A", "NaN", "nan", "null", "NULL"]
+"""Fields that hold no value; "None" is text, as it is an answer in many questionnaires."""
+
+
+def read_csv(source: Source) -> Table:
+    """Read a table whose first line tells the separator: the most frequent of comma, semicolon and tab."""
+    return _read(source, None)
+
+
+def read_tsv(source: Source) -> Table:
+    """Read a table with tabs between its fields."""
+    return _read(source, "\t")
+
+
+def separator(header: str) -> str:
+    """Return the separator of a table with this first line."""
+    return max(",;\t", key=header.count)
+
+
+def _read(source: Source, mark: str | None) -> Table:
+    text = source.text()
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        source.fail("a null byte; this is no text, or not in UTF-8.", line)
+    if not text.strip():
+        source.fail("the file is empty; expected a line with the names of the columns.")
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    first = text[: text.find("\n")] if "\n" in text else text
+    mark = separator(first) if mark is None else mark
+    header = _header(source, text, mark)
+    _require_fields(source, text, mark, len(header))
+    return Table(_frame(source, text, mark, header), None, source.stem)
+
+
+def _header(source: Source, text: str, mark: str) -> list[str]:
+    try:
+        header = next((row for row in csv.reader(StringIO(text), delimiter=mark, strict=True) if row), [])
+    except csv.Error as error:
+        source.fail(f"the names of the columns cannot be read ({error}); check the quotes.", 1)
+    header = [name.strip() for name in header]
+    nameless = [position + 1 for position, name in enumerate(header) if not name and position]
+    if nameless:
+        source.fail(f"column {nameless[0]} has no name; the first line must name the columns.", 1)
+    twice = pd.Index(header).duplicated()
+    if twice.any():
+        source.fail(f"two columns are called {header[int(twice.argmax())]!r}; rename one.", 1)
+    return header
+
+
+def _require_fields(source: Source, text: str, mark: str, expected: int) -> None:
+    """Refuse rows with too few or too many fields, which pandas would fill up or push into the index."""
+    if '"' in text:
+        wrong = _first_wrong_quoted(source, text, mark, expected)
+    else:
+        wrong = _first_wrong_plain(text, mark, expected)
+    if wrong is not None:
+        line, found = wrong
+        source.fail(
+            f"expected {expected} fields as in the first line, found {found}; the file may be cut short, or a"
+            " field with a separator lacks its quotes.",
+            line,
+        )
+
+
+def _first_wrong_plain(text: str, mark: str, expected: int) -> tuple[int, int] | None:
+    content = np.frombuffer(text.encode(), dtype=np.uint8)
+    ends = np.flatnonzero(content == ord("\n"))
+    if not len(content) or content[-1] != ord("\n"):
+        ends = np.append(ends, len(content))
+    starts = np.concatenate([[0], ends[:-1] + 1])
+    marks = np.flatnonzero(content == ord(mark))
+    fields = np.searchsorted(marks, ends) - np.searchsorted(marks, starts) + 1
+    wrong = np.flatnonzero((fields != expected) & (ends > starts))
+    return None if not len(wrong) else (int(wrong[0]) + 1, int(fields[wrong[0]]))
+
+
+def _first_wrong_quoted(source: Source, text: str, mark: str, expected: int) -> tuple[int, int] | None:
+    reader = csv.reader(StringIO(text, newline=""), delimiter=mark, strict=True)
+    try:
+        for row in reader:
+            if row and len(row) != expected:
+                return reader.line_num, len(row)
+    except csv.Error as error:
+        source.fail(f"the line cannot be taken apart ({error}); check its quotes.", reader.line_num)
+    return None
+
+
+def _frame(source: Source, text: str, mark: str, header: list[str]) -> pd.DataFrame:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            frame = pd.read_csv(
+                BytesIO(text.encode()),
+                sep=mark,
+                header=0,
+                names=header,
+                index_col=False,
+                keep_default_na=False,
+                na_values=MISSING,
+                low_memory=False,
+                encoding="utf-8",
+            )
+    except (ValueError, OverflowError, Warning, pd.errors.ParserError) as error:
+        source.fail(f"the table cannot be read: {str(error).strip().rstrip('.')}.")
+    if not len(frame):
+        source.fail("there are no rows after the names of the columns.")
+    frame = pd.DataFrame({name: _without_objects(column) for name, column in frame.items()})
+    if header[0] == "":
+        frame = frame.set_index("").rename_axis(index=None)
+    return frame
+
+
+def _without_objects(column: pd.Series) -> pd.Series:
+    """Return booleans with gaps as such, and other mixtures as text."""
+    if column.dtype != object:
+        return column
+    if pd.api.types.infer_dtype(column, skipna=True) == "boolean":
+        return column.astype("boolean")
+    return column.astype("str")
