@@ -5,6 +5,7 @@ from tuplet.joint.autoregressive import Autoregressive
 from tuplet.joint.base import JointDistribution, Mode, Ranking
 from tuplet.joint.graph import FactorGraph
 from tuplet.joint.mixture import Mixture
+from tuplet.joint.probit import Probit
 from tuplet.joint.search import Search
 from tuplet.joint.splitting import Enumerate, MonteCarlo
 
@@ -17,6 +18,7 @@ __all__ = [
     "Mixture",
     "Mode",
     "MonteCarlo",
+    "Probit",
     "Ranking",
     "Search",
 ]

@@ -1,0 +1,396 @@
+"""Thresholded normal vectors, averaged over posterior draws."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple, final
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtr
+
+from tuplet.joint.atoms import Atoms
+from tuplet.joint.base import JointDistribution, Ranking
+from tuplet.joint.probit_checks import (
+    check_correlations,
+    check_evidence,
+    check_means,
+    check_points,
+    patterns,
+)
+from tuplet.joint.probit_intervals import intervals, marginal_intervals
+from tuplet.joint.probit_outcomes import FEW, best_free, draw_free, tabulate
+from tuplet.joint.probit_points import LazyMeans, Points, Visit
+from tuplet.joint.search import Search
+from tuplet.kernels.ghk import log_paths
+from tuplet.typing import UNKNOWN, Codes, Floats
+
+__all__ = ["Probit"]
+
+_DRAWS = 4096
+"""Draws from which numbers of positive labels are counted where there are too many variables for a table."""
+
+_CELLS = 2**22
+"""Cells of the arrays that are held at once."""
+
+
+class Group(NamedTuple):
+    """Rows in which the same variables are known."""
+
+    rows: npt.NDArray[np.intp]  # (r,)
+    known: tuple[int, ...]  # latent variables with evidence
+    free: tuple[int, ...]  # positions, among the variables of the distribution, of those without
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Probit(JointDistribution):
+    """Binary variables that say whether the components of a normal vector are positive, given D draws of it.
+
+    p(y | x_i) is the mean over the draws of the probability that z ~ N(means[d, i], correlations[d]) has the
+    signs of y. What multivariate probit models return.
+
+    Parameters
+    ----------
+    means : array, shape (D, n, q), or LazyMeans
+        Latent means of every draw and row.
+    correlations : array, shape (D, q, q)
+        Of the latent vector, in every draw.
+    n_points : int, optional
+        Quasi-random points at which each draw is evaluated. By default the power of two that makes 4,096
+        points or more of all draws.
+    seed : int
+        Scrambles the points.
+    search : Search
+        Budget of the search for the most probable outcomes where there are more than ten free variables.
+    evidence : array of int, shape (rows, q), optional
+        Known values, `UNKNOWN` = free: this then is the distribution given them.
+    rows : array of int, optional
+        Positions in `means`; all of them unless given.
+    variables : tuple of int, optional
+        Latent variables that this is the distribution of, in this order; all of them unless given. The others
+        may have evidence.
+
+    Notes
+    -----
+    Orthant probabilities come from sequential conditioning (GHK) at fixed points, the same for all rows and
+    queries. Variables are visited in a fixed order, known ones first; variables that are not asked for are
+    not visited, which sums them out exactly. So the probabilities of all outcomes add up to one to the last
+    digit, the probability of the first variables is the sum of what follows from them, and
+    log p(y | e) = log p(y, e) - log p(e) with the same points on both sides. Answers that visit other
+    variables, or the same in another order, agree within `tolerance`.
+
+    Marginals without evidence are exact for each draw, and so is `sample`. Given evidence, `sample` draws one
+    of the points in proportion to its weight, and the rest of the latent vector anew. `proven` of a ranking
+    says that no outcome has a higher probability as estimated here. Beyond ten variables, numbers of positive
+    labels (`count_marginals`) are counted in 4,096 draws.
+
+    `tolerance` is 1 / (2 sqrt(N)) for N points of all draws: the standard error of a probability of one half
+    were the points independent, and several times the largest error seen with these. Evidence of
+    probability p leaves no fewer than N p effective points, so N then is N p for the least p of all rows.
+    Beyond ten variables it covers the draws of `count_marginals`.
+
+    References
+    ----------
+    .. [1] Genz, A. (1992). Numerical computation of multivariate normal probabilities. Journal of
+       Computational and Graphical Statistics 1, 141-149.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> joint = Probit(np.zeros((1, 1, 2)), np.array([[[1.0, 0.5], [0.5, 1.0]]]))
+    >>> np.exp(joint.log_prob([1, 1])).round(3)  # 1/4 + arcsin(1/2) / (2 pi)
+    array([0.333])
+    >>> joint.condition([1, UNKNOWN]).marginals()[1].round(3)
+    array([[0.333, 0.667]])
+    """
+
+    means: Floats | LazyMeans
+    correlations: Floats
+    n_points: int | None = None
+    seed: int = 0
+    search: Search = field(default_factory=lambda: Search(max_nodes=512))
+    evidence: Codes = None  # type: ignore[assignment]  # always an array once constructed
+    rows: npt.NDArray[np.intp] = None  # type: ignore[assignment]  # always an array once constructed
+    variables: tuple[int, ...] = None  # type: ignore[assignment]  # always a tuple once constructed
+    cards: tuple[int, ...] = field(init=False)
+    _points: Points = field(init=False)
+
+    def __post_init__(self) -> None:
+        correlations = check_correlations(self.correlations)
+        means = self.means if isinstance(self.means, LazyMeans) else np.asarray(self.means)
+        check_means(means, correlations)
+        n_points = check_points(self.n_points, len(correlations))
+        q = correlations.shape[1]
+        rows = np.arange(means.shape[1]) if self.rows is None else np.asarray(self.rows, dtype=np.intp)
+        variables = tuple(range(q)) if self.variables is None else tuple(int(v) for v in self.variables)
+        settled = {
+            "means": means,
+            "correlations": correlations,
+            "n_points": n_points,
+            "rows": rows,
+            "variables": variables,
+            "evidence": check_evidence(self.evidence, (len(rows), q)),
+            "cards": (2,) * len(variables),
+            "_points": Points(correlations, n_points, self.seed),
+        }
+        for name, value in settled.items():
+            object.__setattr__(self, name, value)
+
+    def _like(self, **changes: object) -> Probit:
+        """Return a copy with parts known to be right; nothing is checked, and the points are shared."""
+        parts = {name: value for name, value in self.__dict__.items() if name in self.__dataclass_fields__}
+        other = object.__new__(Probit)
+        for name, value in (parts | changes).items():
+            object.__setattr__(other, name, value)
+        return other
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def _take(self, rows: npt.NDArray[np.intp]) -> Probit:
+        return self._like(rows=self.rows[rows], evidence=self.evidence[rows])
+
+    @property
+    def tolerance(self) -> float:
+        """See `JointDistribution.tolerance`; the notes of the class say how it is stated."""
+        if self.n_variables == 1 and not self._is_known.any():
+            return 0.0
+        size = self._points.size * np.exp(self._log_evidence.min(initial=0.0))
+        error = 0.5 / max(size, 0.25) ** 0.5
+        return float(min(1.0, max(error, 2 / _DRAWS**0.5) if self.n_variables > FEW else error))
+
+    @property
+    def has_exact_marginals(self) -> bool:
+        """See `JointDistribution.has_exact_marginals`: they are, without evidence."""
+        return not self._is_known.any()
+
+    # -- rows and what is known of them -------------------------------------------------------------------
+
+    @cached_property
+    def _is_known(self) -> npt.NDArray[np.bool_]:
+        return self.evidence != UNKNOWN
+
+    def _latent_means(self, rows: npt.NDArray[np.intp]) -> Floats:
+        """Return the means (D, r, q) of some rows of this distribution."""
+        chosen = self.rows[rows]
+        return self.means.rows(chosen) if isinstance(self.means, LazyMeans) else self.means[:, chosen]
+
+    def _blocks(self, width: int = 0) -> Iterator[npt.NDArray[np.intp]]:
+        """Cut the rows into blocks of bounded memory, `width` cells a row on top of their means."""
+        cells = self.correlations.shape[1] * self._points.size + width
+        step = max(1, _CELLS // cells)
+        return (np.arange(a, min(a + step, len(self))) for a in range(0, len(self), step))
+
+    def _groups(self, rows: npt.NDArray[np.intp]) -> Iterator[Group]:
+        """Divide rows by what is known of them."""
+        for pattern, chosen in patterns(self._is_known[rows]):
+            known = tuple(np.flatnonzero(pattern).tolist())
+            free = tuple(j for j, v in enumerate(self.variables) if not pattern[v])
+            yield Group(rows[chosen], known, free)
+
+    def _visit(self, group: Group) -> tuple[Visit, Floats, Codes]:
+        """Return the visit of known and then free variables, scaled means (r, v, N), known codes (r, d)."""
+        visit = self._points.visit((*group.known, *(self.variables[j] for j in group.free)))
+        known = np.ascontiguousarray(self.evidence[group.rows][:, list(group.known)])
+        return visit, visit.scale(self._latent_means(group.rows)), known
+
+    # -- probabilities ------------------------------------------------------------------------------------
+
+    def _log_prob(self, codes: Codes) -> Floats:
+        return np.minimum(self._log_joint(codes) - self._log_evidence, 0.0)
+
+    @cached_property
+    def _log_evidence(self) -> Floats:
+        """Log-probability (n,) of the evidence."""
+        nothing = np.full((1, len(self), self.n_variables), UNKNOWN)
+        return self._log_joint(nothing)[0] if self._is_known.any() else np.zeros(len(self))
+
+    def _log_joint(self, codes: Codes) -> Floats:
+        """Return log p(codes, evidence) as (s, n)."""
+        answer = np.full(codes.shape[:2], -np.inf)
+        for rows in self._blocks():
+            means = self._latent_means(rows)
+            for which, row, order, asked in self._queries(codes[:, rows], rows):
+                answer[which, rows[row]] = self._log_paths(order, means, row, asked)
+        return answer
+
+    def _queries(
+        self, codes: Codes, rows: npt.NDArray[np.intp]
+    ) -> Iterator[tuple[Codes, Codes, tuple[int, ...], Codes]]:
+        """Divide codes (s, r, m) of some rows by the variables that they ask for.
+
+        Yields positions (Q,) among the s codes and the r rows, the latent variables to visit, and their
+        values (Q, v). Codes that contradict the evidence are left out.
+        """
+        merged, possible = self._merge(codes, rows)
+        which, row = np.nonzero(possible)
+        asked = merged[which, row]
+        # Known variables come first, so that their probability is that of a prefix of all that follows.
+        pattern = (asked != UNKNOWN).astype(np.int8) + self._is_known[rows[row]]
+        for kind, chosen in patterns(pattern):
+            order = (*np.flatnonzero(kind == 2).tolist(), *np.flatnonzero(kind == 1).tolist())
+            yield which[chosen], row[chosen], order, np.ascontiguousarray(asked[chosen][:, list(order)])
+
+    def _merge(self, codes: Codes, rows: npt.NDArray[np.intp]) -> tuple[Codes, npt.NDArray[np.bool_]]:
+        """Return codes (s, r, m) of some rows with their evidence (s, r, q), and where they agree (s, r)."""
+        evidence = self.evidence[rows]
+        asked = np.full((*codes.shape[:2], evidence.shape[1]), UNKNOWN)
+        asked[..., list(self.variables)] = codes
+        agree = (asked == evidence) | (asked == UNKNOWN) | (evidence == UNKNOWN)
+        return np.where(asked == UNKNOWN, evidence, asked), agree.all(axis=-1)
+
+    def _log_paths(self, order: tuple[int, ...], means: Floats, row: Codes, asked: Codes) -> Floats:
+        """Return log-probabilities (Q,) of values (Q, v) of the variables in `order`, in some rows (Q,)."""
+        if not order:
+            return np.zeros(len(row))
+        present, position = np.unique(row, return_inverse=True)
+        visit = self._points.visit(order)
+        answer = np.empty((len(row), 1))
+        log_paths(position, asked, visit.scale(means[:, present]), visit.factors, visit.log_u, answer)
+        return answer[:, 0]
+
+    def _flat_marginals(self) -> Floats:
+        flat = np.empty((len(self), self.n_variables, 2))
+        for rows in self._blocks():
+            means = self._latent_means(rows)[..., list(self.variables)]
+            flat[rows, :, 0], flat[rows, :, 1] = ndtr(-means).mean(axis=0), ndtr(means).mean(axis=0)
+        known = np.flatnonzero(self._is_known.any(axis=1))
+        if len(known):
+            given = self._take(known)
+            for j in range(self.n_variables):
+                one = np.full((1, len(known), self.n_variables), UNKNOWN)
+                one[..., j] = 1
+                flat[known, j, 1] = np.exp(given._log_prob(one)[0])
+            flat[known, :, 0] = 1.0 - flat[known, :, 1]
+        return flat.reshape(len(self), 2 * self.n_variables)
+
+    def pairwise(self) -> dict[tuple[int, int], Floats]:
+        """See `JointDistribution.pairwise`; they add up to the marginals."""
+        m, n = self.n_variables, len(self)
+        positive = np.stack([marginal[:, 1] for marginal in self.marginals()], axis=1)
+        pairs = {}
+        for i in range(m - 1):
+            codes = np.full((m - i - 1, n, m), UNKNOWN)
+            codes[..., i] = 1
+            codes[np.arange(m - i - 1), :, np.arange(i + 1, m)] = 1
+            for j, both in enumerate(np.exp(self._log_prob(codes)), start=i + 1):
+                first, second = positive[:, i], positive[:, j]
+                both = np.clip(both, np.maximum(first + second - 1, 0), np.minimum(first, second))
+                table = [1 - first - second + both, second - both, first - both, both]
+                pairs[i, j] = np.stack(table, axis=1).reshape(n, 2, 2)
+        return pairs
+
+    def _condition(self, codes: Codes) -> tuple[Probit, Floats]:
+        log_prob = self._log_prob(codes[None])[0]
+        merged = self._merge(codes[None], np.arange(len(self)))[0][0]
+        known = np.where((log_prob > -np.inf)[:, None], merged, self.evidence)
+        return self._like(evidence=known), log_prob
+
+    def _marginal(self, variables: tuple[int, ...]) -> Probit:
+        chosen = tuple(self.variables[v] for v in variables)
+        return self._like(variables=chosen, cards=(2,) * len(chosen))
+
+    def marginal_intervals(self, level: float = 0.95) -> Floats:
+        """Credible intervals of P(Y_j = 1), shape (n, m, 2): what the draws say of each marginal.
+
+        Parameters
+        ----------
+        level : float
+            Share of the draws inside; as many lie above as below.
+        """
+        return marginal_intervals(self, level)
+
+    def intervals(self, codes: npt.ArrayLike, level: float = 0.95, n_points: int = 64) -> Floats:
+        """Credible intervals of the probabilities of outcomes.
+
+        Parameters
+        ----------
+        codes : array of int, shape (..., n, m) or anything that broadcasts to it
+            `UNKNOWN` positions are summed out.
+        level : float
+            Share of the draws inside; as many lie above as below.
+        n_points : int
+            Quasi-random points of each draw, the same for all: each draw needs an accurate probability of its
+            own here, which the few points that serve an average do not give.
+
+        Returns
+        -------
+        array, shape (..., n, 2)
+            Given evidence, of the conditional probability, each draw weighing as much as it foresaw the
+            evidence.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> means = np.linspace(-1, 1, 101)[:, None, None]
+        >>> Probit(means, np.ones((101, 1, 1))).intervals([1], level=0.5).round(2)
+        array([[0.31, 0.69]])
+        """
+        array = self._as_codes(codes)
+        flat = array.reshape(math.prod(array.shape[:-2]), *array.shape[-2:])
+        return intervals(self, flat, level, n_points).reshape(*array.shape[:-1], 2)
+
+    # -- outcomes -----------------------------------------------------------------------------------------
+
+    def _log_table(self) -> Floats:
+        answer = np.full((len(self), self.n_outcomes), -np.inf)
+        places = np.arange(self.n_outcomes).reshape(self.cards)
+        for rows in self._blocks(self.n_outcomes):
+            for group in self._groups(rows):
+                for row, table in zip(group.rows, tabulate(*self._visit(group)), strict=True):
+                    answer[row, places[self._where(row)].ravel()] = np.log(table)
+        return answer
+
+    def _where(self, row: int) -> tuple[int | slice, ...]:
+        """Return which part of a table over all variables agrees with what is known of a row."""
+        known = self.evidence[row, list(self.variables)]
+        return tuple(slice(None) if value == UNKNOWN else int(value) for value in known)
+
+    def _table_blocks(self) -> Iterator[Atoms]:
+        """Yield all outcomes of some rows at a time."""
+        step = max(1, _CELLS // self.n_outcomes)
+        return (self[a : a + step].to_atoms() for a in range(0, len(self), step))
+
+    def entropy(self) -> Floats:
+        """See `JointDistribution.entropy`; by enumeration, some rows at a time."""
+        if not len(self):
+            return np.zeros(0)
+        return np.concatenate([atoms.entropy() for atoms in self._table_blocks()])
+
+    def _count_marginals(self) -> Floats:
+        if not len(self):
+            return np.zeros((0, self.n_variables, self.n_variables + 1))
+        if self.n_variables > FEW:
+            return self.draw(_DRAWS, self.seed)._count_marginals()
+        return np.concatenate([atoms._count_marginals() for atoms in self._table_blocks()])
+
+    def _top_k(self, k: int) -> Ranking:
+        codes = np.full((len(self), k, self.n_variables), UNKNOWN)
+        log_prob, proven = np.full((len(self), k), -np.inf), np.ones(len(self), bool)
+        for rows in self._blocks(2 ** min(self.n_variables, FEW)):
+            for group in self._groups(rows):
+                found, probability, proof = best_free(
+                    *self._visit(group), min(k, 2 ** len(group.free)), self.search.max_nodes, self.seed
+                )
+                place = np.ix_(group.rows, np.arange(found.shape[1]))
+                codes[place], log_prob[place] = self._complete(group, found), np.log(probability)
+                proven[group.rows] = proof
+        return Ranking(codes, log_prob, proven)
+
+    def _sample(self, size: int, rng: np.random.Generator) -> Codes:
+        draws = np.empty((len(self), size, self.n_variables), dtype=np.intp)
+        for rows in self._blocks(size * self.n_variables):
+            for group in self._groups(rows):
+                draws[group.rows] = self._complete(group, draw_free(*self._visit(group), size, rng))
+        return draws.transpose(1, 0, 2)
+
+    def _complete(self, group: Group, free: Codes) -> Codes:
+        """Put the values (r, k, f) of free variables beside those that are known, (r, k, m)."""
+        known = self.evidence[group.rows][:, list(self.variables)]
+        codes = np.repeat(known[:, None], free.shape[1], axis=1)
+        codes[..., list(group.free)] = free
+        return codes

@@ -1,0 +1,148 @@
+"""Draws of normal vectors, and the quasi-random points at which their orthants are integrated."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import qmc
+
+from tuplet.typing import Floats
+
+__all__ = ["LazyMeans", "Points", "Visit", "unit_points"]
+
+_FLOOR = 1e-8
+"""Least variance of a variable given the ones before it. A singular matrix is met as if its variables had
+this much noise of their own, which no probability shows and which keeps every number finite."""
+
+_KEPT = 4
+"""Orders of the variables whose factors are remembered."""
+
+
+@runtime_checkable
+class LazyMeans(Protocol):
+    """Means (D, n, q) that are computed when they are asked for, some rows at a time."""
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Draws, rows and variables."""
+
+    def rows(self, index: npt.NDArray[np.intp]) -> Floats:
+        """Return the means (D, r, q) of some rows (r,)."""
+
+
+def unit_points(n_draws: int, n_points: int, dimensions: int, seed: int) -> Floats:
+    """Quasi-random points in the open unit cube, those of a draw together, (dimensions, n_draws * n_points).
+
+    They are scrambled Sobol points: any 2^k of them that follow one another, from a multiple of 2^k on, are
+    well spread, so those of a draw are, and those of all draws too. The points of a single draw need not be a
+    power of two in number: their first coordinate is evenly spaced, which then halves the error.
+
+    Examples
+    --------
+    >>> unit_points(1, 5, 2, seed=0)[0].round(1).tolist()
+    [0.1, 0.3, 0.5, 0.7, 0.9]
+    """
+    n = n_draws * n_points
+    even = int(n_draws == 1)
+    points = np.empty((dimensions, n))
+    points[:even] = (np.arange(n) + 0.5) / n
+    if dimensions > even:
+        sobol = qmc.Sobol(dimensions - even, rng=np.random.default_rng(seed))
+        points[even:] = sobol.random_base2(math.ceil(math.log2(n)))[:n].T
+    # What falls on the border of the cube has no finite normal quantile.
+    return np.clip(points, 1e-15, 1 - 1e-15)
+
+
+@dataclass(frozen=True)
+class Visit:
+    """All points and factors for visiting v variables in some order; see `tuplet.kernels.ghk`.
+
+    Attributes
+    ----------
+    order : tuple of int
+        Latent variables.
+    factors : array, shape (v, v, N)
+    u, log_u : arrays, shape (v - 1, N)
+    n_points : int
+        Points of each draw, which stand together.
+    """
+
+    order: tuple[int, ...]
+    factors: Floats
+    u: Floats
+    log_u: Floats
+    n_points: int
+
+    @classmethod
+    def make(cls, correlations: Floats, order: tuple[int, ...], points: Floats, n_points: int) -> Visit:
+        """Factorise the correlations (D, q, q) of some variables; `points` has at least v - 1 dimensions."""
+        chosen = list(order)
+        factors = _factorise(correlations[:, chosen][:, :, chosen])
+        u = np.ascontiguousarray(points[: max(0, len(order) - 1)])
+        return cls(order, _per_point(factors, n_points), u, np.log(u), n_points)
+
+    def scale(self, means: Floats) -> Floats:
+        """Turn the means (D, r, q) of some rows into what the kernels want, (r, v, N)."""
+        chosen = np.asarray(means, dtype=float)[:, :, list(self.order)].transpose(1, 2, 0)
+        scaled = _per_point(chosen, self.n_points)
+        scaled *= np.diagonal(self.factors).T
+        return scaled
+
+
+class Points:
+    """Draws of correlation matrices with quasi-random points, visited in any order of the variables.
+
+    Parameters
+    ----------
+    correlations : array, shape (D, q, q)
+    n_points : int
+        Points of each draw.
+    seed : int
+        Scrambles the points.
+    """
+
+    def __init__(self, correlations: Floats, n_points: int, seed: int) -> None:
+        self.correlations, self.n_points, self.seed = correlations, n_points, seed
+        self.size = len(correlations) * n_points
+        self._points: Floats | None = None
+        self._visits: dict[tuple[int, ...], Visit] = {}
+
+    def visit(self, order: tuple[int, ...]) -> Visit:
+        """Return what it takes to visit some variables in this order."""
+        if order not in self._visits:
+            if self._points is None:
+                self._points = unit_points(
+                    len(self.correlations), self.n_points, self.correlations.shape[1] - 1, self.seed
+                )
+            if len(self._visits) >= _KEPT:
+                self._visits.pop(next(iter(self._visits)))
+            self._visits[order] = Visit.make(self.correlations, order, self._points, self.n_points)
+        return self._visits[order]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_points": None, "_visits": {}}
+
+
+def _factorise(correlations: Floats) -> Floats:
+    """Return L_kj / L_kk below the diagonal and 1 / L_kk on it, (v, v, D), of matrices L L' (D, v, v)."""
+    matrices = np.ascontiguousarray(correlations.transpose(1, 2, 0))
+    lower = np.zeros_like(matrices)
+    v = len(matrices)
+    for k in range(v):
+        left = matrices[k:, k] - np.einsum("ijd,jd->id", lower[k:, :k], lower[k, :k])
+        lower[k, k] = np.sqrt(np.maximum(left[0], _FLOOR))
+        lower[k + 1 :, k] = left[1:] / lower[k, k]
+    diagonal = np.arange(v)
+    inverse = 1 / lower[diagonal, diagonal]
+    factors = lower * inverse[:, None]
+    factors[diagonal, diagonal] = inverse
+    return factors
+
+
+def _per_point(array: Floats, n_points: int) -> Floats:
+    """Repeat the last axis, one entry per draw, for each point of the draw."""
+    return np.repeat(array, n_points, axis=-1) if n_points > 1 else np.array(array, order="C")

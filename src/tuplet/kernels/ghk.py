@@ -1,0 +1,474 @@
+"""Orthant probabilities of normal vectors by sequential conditioning (Geweke, Hajivassiliou, Keane).
+
+Of a vector z ~ N(m, R) with R = L L', the signs are asked for. Write z = m + L e with independent standard
+normals e. Given e_0 .. e_{k-1}, variable k is positive with probability Phi(a_k), where
+
+    a_k = (m_k + sum_{j<k} L_kj e_j) / L_kk,
+
+and e_k given that sign comes from a uniform number u_k: e_k = -s Phi^-1(u_k Phi(s a_k)), s = 1 or -1. The
+product of the probabilities along a vector of signs, averaged over points u, estimates the probability of the
+signs.
+
+Each of N points has means and factors of its own, because it belongs to some draw of a posterior. A point is
+used for all vectors of signs alike. So, at every point, a prefix divides its weight among its two children
+without rest: the estimates are a probability distribution, and the weight of a prefix is the sum of the
+weights of what follows from it.
+
+Arrays have the points as their last axis, and loops run along it, because such loops become vector
+instructions. `factors` (v, v, N) holds L_kj / L_kk below the diagonal and 1 / L_kk on it; `scaled` (r, v, N)
+holds m_k / L_kk of r rows; v variables in the order in which they are visited.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numpy as np
+from numba import njit
+from numpy.polynomial import chebyshev
+from scipy.special import erfcx, ndtri_exp
+
+from tuplet.typing import Codes, Floats
+
+__all__ = ["best_outcomes", "draw_outcomes", "fill_tables", "log_paths"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _compiled(fastmath: set[str], **options: bool) -> Callable[[F], F]:
+    return cast(
+        "Callable[[F], F]", cast("Any", njit)(nogil=True, error_model="numpy", fastmath=fastmath, **options)
+    )
+
+
+def _loop(function: F) -> F:
+    return _compiled({"contract"}, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+
+
+def _sum(function: F) -> F:
+    # Sums may be reordered, so that they run in vector registers.
+    return _compiled({"reassoc", "contract"}, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+
+
+def _entry(function: F) -> F:
+    return _compiled({"contract"}, cache=True)(function)
+
+
+# -- polynomials, found once at import --------------------------------------------------------------------
+
+_MIDDLE = 3.75
+_FAR, _TURN = 38.0, 4.0
+_NEAR = np.sqrt(2 * np.log(2))
+
+
+def _interpolate(function: Callable[[Floats], Floats], degree: int) -> tuple[float, ...]:
+    """Return the coefficients of a polynomial that is close to a function on [-1, 1]."""
+    at = chebyshev.chebpts1(degree + 1)
+    return tuple(chebyshev.cheb2poly(chebyshev.chebfit(at, function(at), degree)))
+
+
+def _tail_polynomial() -> tuple[float, ...]:
+    """Return (1 + 2 x) erfcx(x) as a polynomial of t = (x - c) / (x + c); relative error 2e-12."""
+
+    def function(t: Floats) -> Floats:
+        x = _MIDDLE * (1 + t) / np.maximum(1 - t, 1e-15)
+        return (1 + 2 * x) * erfcx(x)
+
+    return _interpolate(function, 16)
+
+
+def _quantile_polynomial() -> tuple[float, ...]:
+    """Return r + Phi^-1(exp(-r^2 / 2)) as a polynomial on [-1, 1], to which (r - c) / (r + c) is stretched.
+
+    Its error of 5e-7 moves the points of integration by as much, which changes nothing that can be seen.
+    """
+    low, high = ((x - _TURN) / (x + _TURN) for x in (_NEAR, _FAR))
+
+    def function(unit: Floats) -> Floats:
+        t = low + (high - low) * (unit + 1) / 2
+        r = _TURN * (1 + t) / (1 - t)
+        return r + ndtri_exp(-r * r / 2)
+
+    return _interpolate(function, 12)
+
+
+_T = _tail_polynomial()
+_Q = _quantile_polynomial()
+_SLOPE = float(2 / ((_FAR - _TURN) / (_FAR + _TURN) - (_NEAR - _TURN) / (_NEAR + _TURN)))
+_SHIFT = float(-1 - _SLOPE * (_NEAR - _TURN) / (_NEAR + _TURN))
+_HALF = float(np.sqrt(0.5))
+_LEAST = 1e-300
+
+_MAGIC = 6755399441055744.0  # 1.5 * 2**52: adding it rounds to an integer, which stands in the low bits
+_LOG2E, _LN2_HIGH, _LN2_LOW = 1.4426950408889634, 0.6931471803691238, 1.9082149292705877e-10
+_LN2 = float(np.log(2))
+
+
+# -- functions of vectors: loops that become vector instructions, which calls of libm do not --------------
+
+
+@_loop
+def _exp(x: Floats, scratch: Floats) -> None:
+    """Replace x (N,) <= 0 by exp(x), but never by less than exp(-700)."""
+    for i in range(len(x)):
+        v = max(x[i], -700.0)
+        shifted = v * _LOG2E + _MAGIC
+        r = v - (shifted - _MAGIC) * _LN2_HIGH - (shifted - _MAGIC) * _LN2_LOW
+        scratch[i] = shifted
+        p = 1 / 39916800.0 + r / 479001600.0
+        p = 1 / 40320.0 + r * (1 / 362880.0 + r * (1 / 3628800.0 + r * p))
+        p = 1 / 24.0 + r * (1 / 120.0 + r * (1 / 720.0 + r * (1 / 5040.0 + r * p)))
+        x[i] = 1.0 + r * (1.0 + r * (0.5 + r * (1 / 6.0 + r * p)))
+    bits, power = x.view(np.int64), scratch.view(np.int64)
+    for i in range(len(x)):
+        bits[i] += power[i] << 52
+
+
+@_loop
+def _log(x: Floats, scratch: Floats) -> None:
+    """Replace x (N,) > 0 by log(x)."""
+    bits, power = x.view(np.uint64), scratch.view(np.uint64)
+    for i in range(len(x)):
+        power[i] = (bits[i] >> np.uint64(52)) | np.uint64(0x4330000000000000)
+        bits[i] = (bits[i] & np.uint64(0xFFFFFFFFFFFFF)) | np.uint64(0x3FF0000000000000)
+    for i in range(len(x)):
+        big = x[i] > 1.4142135623730951
+        m = 0.5 * x[i] if big else x[i]
+        e = scratch[i] - 4503599627371519.0 + (1.0 if big else 0.0)
+        f = (m - 1.0) / (m + 1.0)
+        s = f * f
+        p = 1 / 15.0 + s * (1 / 17.0 + s * (1 / 19.0 + s / 21.0))
+        p = 1 / 7.0 + s * (1 / 9.0 + s * (1 / 11.0 + s * (1 / 13.0 + s * p)))
+        x[i] = e * _LN2_HIGH + (e * _LN2_LOW + 2.0 * f * (1.0 + s * (1 / 3.0 + s * (0.2 + s * p))))
+
+
+@_loop
+def _mills(a: Floats, out: Floats) -> None:
+    """Fill `out` (N,) with Phi(-|a|) exp(a^2 / 2)."""
+    for i in range(len(a)):
+        x = abs(a[i]) * _HALF
+        t = (x - _MIDDLE) / (x + _MIDDLE)
+        p = _T[13] + t * (_T[14] + t * (_T[15] + t * _T[16]))
+        p = _T[9] + t * (_T[10] + t * (_T[11] + t * (_T[12] + t * p)))
+        p = _T[5] + t * (_T[6] + t * (_T[7] + t * (_T[8] + t * p)))
+        p = _T[1] + t * (_T[2] + t * (_T[3] + t * (_T[4] + t * p)))
+        out[i] = 0.5 * (_T[0] + t * p) / (1 + 2 * x)
+
+
+@_loop
+def _quantile(x: Floats) -> None:
+    """Replace log p (N,), p <= 1/2, by Phi^-1(p)."""
+    for i in range(len(x)):
+        r = np.sqrt(-2 * x[i])
+        s = min(_SLOPE * ((r - _TURN) / (r + _TURN)) + _SHIFT, 1.0)
+        p = _Q[9] + s * (_Q[10] + s * (_Q[11] + s * _Q[12]))
+        p = _Q[5] + s * (_Q[6] + s * (_Q[7] + s * (_Q[8] + s * p)))
+        p = _Q[1] + s * (_Q[2] + s * (_Q[3] + s * (_Q[4] + s * p)))
+        x[i] = (_Q[0] + s * p) - r
+
+
+# -- one variable -----------------------------------------------------------------------------------------
+
+
+@_loop
+def _locate(k: int, scaled: Floats, factors: Floats, e: Floats, a: Floats) -> None:
+    """Fill a (N,) with a_k, given the e (v, N) of the variables before k."""
+    for i in range(len(a)):
+        a[i] = scaled[k, i]
+    for j in range(k):
+        for i in range(len(a)):
+            a[i] += factors[k, j, i] * e[j, i]
+
+
+@_loop
+def _divide(a: Floats, high: Floats, low: Floats, scratch: Floats) -> None:
+    """Fill `high` and `low` (N,) with Phi(a) and Phi(-a)."""
+    for i in range(len(a)):
+        low[i] = -0.5 * a[i] * a[i]
+    _exp(low, scratch)
+    _mills(a, high)
+    for i in range(len(a)):
+        tail = high[i] * low[i]
+        high[i] = 1.0 - tail if a[i] > 0 else tail
+        low[i] = tail if a[i] > 0 else 1.0 - tail
+
+
+@_loop
+def _move(sign: float, p: Floats, u: Floats, e: Floats, scratch: Floats) -> None:
+    """Fill e (N,) with -sign Phi^-1(u p)."""
+    for i in range(len(p)):
+        q = u[i] * p[i]
+        e[i] = max(min(q, 1.0 - q), _LEAST)
+    _log(e, scratch)
+    _quantile(e)
+    for i in range(len(p)):
+        e[i] = sign * (e[i] if u[i] * p[i] > 0.5 else -e[i])
+
+
+@_loop
+def _move_log(sign: float, log_p: Floats, log_u: Floats, e: Floats, work: Floats, scratch: Floats) -> None:
+    """See `_move`; in logarithms, so that nothing is too improbable to be followed."""
+    for i in range(len(e)):
+        work[i] = log_u[i] + log_p[i]
+        e[i] = min(work[i], -1e-15)
+    _exp(e, scratch)
+    for i in range(len(e)):
+        e[i] = 1.0 - e[i] if work[i] > -_LN2 else 1.0
+    _log(e, scratch)
+    for i in range(len(e)):
+        e[i] = e[i] if work[i] > -_LN2 else work[i]
+    _quantile(e)
+    for i in range(len(e)):
+        e[i] = sign * (e[i] if work[i] > -_LN2 else -e[i])
+
+
+@_loop
+def _log_divide(sign: float, a: Floats, log_p: Floats, work: Floats, scratch: Floats) -> None:
+    """Fill `log_p` (N,) with log Phi(sign a)."""
+    for i in range(len(a)):
+        work[i] = -0.5 * a[i] * a[i]
+    _exp(work, scratch)
+    _mills(a, log_p)
+    for i in range(len(a)):
+        log_p[i] = log_p[i] if sign * a[i] < 0 else 1.0 - log_p[i] * work[i]
+    _log(log_p, scratch)
+    for i in range(len(a)):
+        log_p[i] += -0.5 * a[i] * a[i] if sign * a[i] < 0 else 0.0
+
+
+@_sum
+def _weigh(w: Floats, p: Floats) -> float:
+    total = 0.0
+    for i in range(len(w)):
+        total += w[i] * p[i]
+    return total
+
+
+@_loop
+def _follow(
+    codes: Codes, scaled: Floats, factors: Floats, log_u: Floats, e: Floats, log_w: Floats, work: Floats
+) -> None:
+    """Walk along codes (d,): fill e (d, N) and the log-weights (N,). `work` (4, N) is scratch."""
+    log_w[:] = 0.0
+    a, log_p = work[0], work[1]
+    for k in range(len(codes)):
+        sign = 1.0 if codes[k] == 1 else -1.0
+        _locate(k, scaled, factors, e, a)
+        _log_divide(sign, a, log_p, work[2], work[3])
+        for i in range(len(log_w)):
+            log_w[i] += log_p[i]
+        if k < len(log_u):
+            _move_log(sign, log_p, log_u[k], e[k], work[2], work[3])
+
+
+# -- entry points -----------------------------------------------------------------------------------------
+
+
+@_entry
+def log_paths(
+    rows: Codes, codes: Codes, scaled: Floats, factors: Floats, log_u: Floats, answer: Floats
+) -> None:
+    """Log-probabilities of some outcomes.
+
+    Parameters
+    ----------
+    rows : int array (Q,)
+        Row of each outcome.
+    codes : int array (Q, v)
+        0 and 1, in the order of visit.
+    scaled, factors, log_u : float arrays (r, v, N), (v, v, N), (v - 1, N)
+        `log_u` are logarithms of the points.
+    answer : float array (Q, G)
+        Filled with the log of the mean probability over each of G groups of N / G adjacent points.
+    """
+    n, size = scaled.shape[2], scaled.shape[2] // answer.shape[1]
+    e, work, w = np.empty((codes.shape[1], n)), np.empty((4, n)), np.empty(n)
+    for q in range(len(rows)):
+        _follow(codes[q], scaled[rows[q]], factors, log_u, e, w, work)
+        for g in range(answer.shape[1]):
+            some = w[g * size : (g + 1) * size]
+            top = some.max()
+            some -= top
+            _exp(some, work[0, :size])
+            answer[q, g] = top + np.log(some.mean())
+
+
+@_loop
+def _descend(
+    codes: Codes, scaled: Floats, factors: Floats, log_u: Floats, e: Floats, w: Floats, work: Floats
+) -> float:
+    """Walk along known codes; fill w (N,) with weights whose largest is one and return their sum."""
+    _follow(codes, scaled, factors, log_u, e, w, work)
+    w -= w.max()
+    _exp(w, work[0])
+    return w.sum()
+
+
+@_entry
+def fill_tables(
+    known: Codes, scaled: Floats, factors: Floats, u: Floats, log_u: Floats, tables: Floats
+) -> None:
+    """Probabilities of all outcomes that begin with the known values.
+
+    Parameters
+    ----------
+    known : int array (r, d)
+        Values of the first d of v variables.
+    scaled, factors : float arrays (r, v, N), (v, v, N)
+    u, log_u : float arrays (v - 1, N)
+        The points and their logarithms.
+    tables : float array (r, 2 ** (v - d))
+        Filled with the probabilities given the known values; the last variable runs fastest.
+    """
+    v, n = scaled.shape[1:]
+    d = known.shape[1]
+    e, high, low, w = np.empty((v, n)), np.empty((v, n)), np.empty((v, n)), np.empty((v + 1, n))
+    work, value = np.empty((4, n)), np.zeros(v, np.intp)
+    for row in range(len(scaled)):
+        total = _descend(known[row], scaled[row], factors, log_u, e, w[d], work)
+        if d == v:
+            tables[row, 0] = 1.0
+            continue
+        k, cell = d, 0
+        value[d] = -1
+        while k >= d:
+            if value[k] == -1:  # just arrived
+                _locate(k, scaled[row], factors, e, work[0])
+                _divide(work[0], high[k], low[k], work[1])
+            if k == v - 1:
+                tables[row, cell] = _weigh(w[k], low[k]) / total
+                tables[row, cell + 1] = _weigh(w[k], high[k]) / total
+                cell += 2
+                k -= 1
+                continue
+            value[k] += 1
+            if value[k] == 2:
+                k -= 1
+                continue
+            _enter(value[k], high[k], low[k], w[k], u[k], w[k + 1], e[k], work[1])
+            k += 1
+            value[k] = -1
+
+
+@_loop
+def _enter(
+    value: Any, high: Floats, low: Floats, w: Floats, u: Floats, child: Floats, e: Floats, scratch: Floats
+) -> None:
+    """Give a variable a value: fill the weights of the child and the e of the variable, all (N,)."""
+    p = high if value == 1 else low
+    for i in range(len(w)):
+        child[i] = w[i] * p[i]
+    _move(1.0 if value == 1 else -1.0, p, u, e, scratch)
+
+
+@_entry
+def best_outcomes(
+    known: Codes,
+    scaled: Floats,
+    factors: Floats,
+    u: Floats,
+    log_u: Floats,
+    max_nodes: int,
+    codes: Codes,
+    best: Floats,
+    proven: Codes,
+) -> None:
+    """Search the most probable outcomes that begin with the known values, depth first.
+
+    A prefix weighs as much as all that follows from it, so what weighs less than the k-th best outcome is
+    left alone.
+
+    Parameters
+    ----------
+    known, scaled, factors, u, log_u
+        See `fill_tables`.
+    max_nodes : int
+        Prefixes of a row that may be opened.
+    codes, best : int array (r, k, v), float array (r, k)
+        Distinct outcomes to begin with and their probabilities given the known values, 0 for none. Replaced
+        by the most probable ones found, in no order.
+    proven : int array (r,)
+        Filled with 0 where the budget ended the search, else with 1.
+    """
+    v, n = scaled.shape[1:]
+    d = known.shape[1]
+    e, high, low, w = np.empty((v, n)), np.empty((v, n)), np.empty((v, n)), np.empty((v + 1, n))
+    work, value, outcome = np.empty((4, n)), np.zeros(v, np.intp), np.empty(v, np.intp)
+    mass = np.empty((v, 2))
+    for row in range(len(scaled)):
+        total, n_nodes = _descend(known[row], scaled[row], factors, log_u, e, w[d], work), 0
+        outcome[:d] = known[row]
+        proven[row] = 1
+        k = d
+        value[d] = -1
+        while k >= d:
+            if value[k] == -1:
+                n_nodes += 1
+                _locate(k, scaled[row], factors, e, work[0])
+                _divide(work[0], high[k], low[k], work[1])
+                mass[k, 0], mass[k, 1] = _weigh(w[k], low[k]) / total, _weigh(w[k], high[k]) / total
+            value[k] += 1
+            if value[k] == 2:
+                k -= 1
+                continue
+            # The heavier child first: the earlier good outcomes are found, the more is left alone.
+            heavier = 1 if mass[k, 1] > mass[k, 0] else 0
+            outcome[k] = heavier if value[k] == 0 else 1 - heavier
+            if mass[k, outcome[k]] <= best[row].min():
+                continue
+            if k == v - 1:
+                _offer(outcome, mass[k, outcome[k]], codes[row], best[row])
+            elif n_nodes >= max_nodes:
+                proven[row] = 0
+            else:
+                _enter(outcome[k], high[k], low[k], w[k], u[k], w[k + 1], e[k], work[1])
+                k += 1
+                value[k] = -1
+
+
+@_loop
+def _offer(outcome: Codes, probability: Any, codes: Codes, best: Floats) -> None:
+    """Put an outcome (v,) in the place of the least of k, unless it is among them."""
+    place = int(np.argmin(best))
+    for r in range(len(best)):
+        if best[r] > 0 and (codes[r] == outcome).all():
+            place = r
+    codes[place] = outcome
+    best[place] = probability
+
+
+@_entry
+def draw_outcomes(
+    known: Codes, scaled: Floats, factors: Floats, log_u: Floats, picks: Floats, normals: Floats, codes: Codes
+) -> None:
+    """Draw outcomes that begin with the known values.
+
+    A point is drawn in proportion to its weight, then the rest of e anew.
+
+    Parameters
+    ----------
+    known, scaled, factors, log_u
+        See `fill_tables`.
+    picks, normals : float arrays (r, size), (r, size, v - d)
+        Uniform and standard normal numbers.
+    codes : int array (r, size, v)
+        Filled with the draws.
+    """
+    v, n = scaled.shape[1:]
+    d = known.shape[1]
+    e, work, w, own = np.empty((v, n)), np.empty((4, n)), np.empty(n), np.empty(v)
+    for row in range(len(scaled)):
+        _descend(known[row], scaled[row], factors, log_u, e, w, work)
+        running = np.cumsum(w)
+        for s in range(picks.shape[1]):
+            i = min(np.searchsorted(running, picks[row, s] * running[-1], side="right"), n - 1)
+            codes[row, s, :d] = known[row]
+            for j in range(d):
+                own[j] = e[j, i]
+            for k in range(d, v):
+                own[k] = normals[row, s, k - d]
+                a = scaled[row, k, i] + own[k]
+                for j in range(k):
+                    a += factors[k, j, i] * own[j]
+                codes[row, s, k] = 1 if a > 0 else 0

@@ -1,0 +1,166 @@
+"""Pictures of a posterior distribution: correlations, traces, how sure predictions are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tuplet.exceptions import InputError
+from tuplet.joint.base import JointDistribution
+from tuplet.plots.canvas import BLUE, INK, ORANGE, PALETTE, PAPER, caption, new_axes, pyplot
+from tuplet.typing import Floats
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["plot_correlations", "plot_top_probability", "plot_trace"]
+
+_NUMBERS = 12
+"""Labels up to which the cells of a heat map have room for numbers."""
+
+
+def plot_correlations(
+    correlations: npt.ArrayLike,
+    names: Sequence[Any],
+    *,
+    arrange: bool = False,
+    title: str = "",
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw a correlation matrix as a heat map, from blue (-1) over white to orange (1).
+
+    Parameters
+    ----------
+    correlations : array, shape (q, q)
+        Such as `correlation_` of a probit model.
+    names : sequence of q names
+    arrange : bool
+        Whether labels with similar correlations are put side by side.
+    title : str
+        Above the picture.
+    ax : matplotlib Axes, optional
+        Where to draw; by default a new figure whose size follows from the number of labels.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    plt = pyplot()
+    matrix = np.asarray(correlations, dtype=float)
+    q = len(names)
+    if matrix.shape != (q, q):
+        raise InputError(f"plot_correlations: a matrix of shape {matrix.shape} does not fit {q} names.")
+    order = _arranged(matrix) if arrange and q > 2 else np.arange(q)
+    matrix, texts = matrix[np.ix_(order, order)], [str(names[i]) for i in order]
+    side = min(11.0, max(3.2, 1.4 + 0.42 * q if q <= _NUMBERS else 2.4 + 0.17 * q))
+    ax = new_axes(side + 0.9, side) if ax is None else ax
+    from matplotlib.colors import LinearSegmentedColormap
+
+    colors = LinearSegmentedColormap.from_list("correlation", [BLUE, PAPER, ORANGE])
+    image = ax.imshow(np.where(np.eye(q, dtype=bool), np.nan, matrix), cmap=colors, vmin=-1, vmax=1)
+    ax.set_facecolor("#e6e6e6")  # the diagonal says nothing
+    size = "medium" if q <= _NUMBERS else max(4.0, min(9.0, 320 / q))
+    ax.set_xticks(range(q), texts, rotation=90, fontsize=size, parse_math=False)
+    ax.set_yticks(range(q), texts, fontsize=size, parse_math=False)
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+    if q <= _NUMBERS:
+        for i, j in zip(*np.nonzero(~np.eye(q, dtype=bool)), strict=True):
+            ax.text(j, i, f"{matrix[i, j]:.2f}".replace("0.", "."), ha="center", va="center", fontsize=8)
+    plt.colorbar(image, ax=ax, shrink=0.8, aspect=30).outline.set_visible(False)
+    caption(ax, title)
+    return ax
+
+
+def plot_trace(traces: npt.ArrayLike, name: str = "", *, title: str = "", ax: Axes | None = None) -> Axes:
+    """Draw the draws of one number, a line for each chain.
+
+    Parameters
+    ----------
+    traces : array, shape (chains, draws)
+    name : str
+        Beside the axis.
+    title : str
+        Above the picture.
+    ax : matplotlib Axes, optional
+        Where to draw; by default a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    array = np.asarray(traces, dtype=float)
+    if array.ndim != 2:
+        raise InputError(f"plot_trace: traces must be of shape (chains, draws), found {array.shape}.")
+    ax = new_axes(7, 2.6) if ax is None else ax
+    for chain, values in enumerate(array):
+        ax.plot(values, color=PALETTE[chain % len(PALETTE)], linewidth=0.7, alpha=0.8, label=f"{chain + 1}")
+    ax.axhline(float(array.mean()), color=INK, linewidth=0.8, linestyle=":")
+    ax.set_xlabel("draw")
+    ax.set_ylabel(name, parse_math=False)
+    ax.margins(x=0)
+    ax.spines[["top", "right"]].set_visible(False)
+    if len(array) > 1:
+        ax.legend(
+            title="chain", loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize="small"
+        )
+    caption(ax, title)
+    return ax
+
+
+def plot_top_probability(
+    predictions: JointDistribution | Mapping[str, JointDistribution],
+    *,
+    title: str = "",
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw how probable the most probable combination of each row is, as a box for each prediction.
+
+    Parameters
+    ----------
+    predictions : JointDistribution or mapping of names to such
+        For example `model.predict_joint(X).distribution`.
+    title : str
+        Above the picture.
+    ax : matplotlib Axes, optional
+        Where to draw; by default a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    pyplot()
+    named = {"": predictions} if isinstance(predictions, JointDistribution) else dict(predictions)
+    if not named:
+        raise InputError("plot_top_probability: there is nothing to draw; pass one prediction or more.")
+    values: list[Floats] = [np.exp(joint.mode().log_prob) for joint in named.values()]
+    ax = new_axes(6.5, 1.2 + 0.5 * len(named)) if ax is None else ax
+    boxes = ax.boxplot(
+        values,
+        orientation="horizontal",
+        widths=0.55,
+        patch_artist=True,
+        tick_labels=list(named),
+        whis=(5, 95),
+    )
+    for box, fliers, middle in zip(boxes["boxes"], boxes["fliers"], boxes["medians"], strict=True):
+        box.set(facecolor=BLUE, alpha=0.55, edgecolor=INK)
+        fliers.set(marker=".", markersize=3, markeredgecolor=BLUE)
+        middle.set(color=INK, linewidth=1.6)
+    ax.set_xlim(0, 1)
+    ax.invert_yaxis()
+    ax.set_xlabel("probability of the most probable combination\n(whiskers: 5 % and 95 % of the rows)")
+    ax.tick_params(axis="y", length=0)
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    caption(ax, title)
+    return ax
+
+
+def _arranged(matrix: Floats) -> npt.NDArray[np.intp]:
+    """Return an order (q,) in which similar rows of a matrix are neighbours."""
+    from scipy.cluster.hierarchy import leaves_list, linkage
+
+    return np.asarray(leaves_list(linkage(matrix, "average", optimal_ordering=True)), dtype=np.intp)

@@ -1,0 +1,129 @@
+"""Several chains: in step with each other in one process, or each in a process of its own."""
+
+from __future__ import annotations
+
+import signal
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, wait
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import effective_n_jobs
+from joblib.externals.loky import get_reusable_executor
+
+from tuplet.local.parallel import one_blas_thread
+from tuplet.probit.chain import Chain, ChainDraws, ChainEnd, Plan
+from tuplet.progress import Progress, Show
+
+__all__ = ["Run", "run_chains"]
+
+_LOOK = 0.2
+"""Seconds between two looks at how far the processes are."""
+
+
+class Run(NamedTuple):
+    """What chains have kept, and whether they were interrupted."""
+
+    chains: list[ChainDraws]
+    interrupted: bool
+
+
+def run_chains(
+    plan: Plan,
+    rngs: Sequence[np.random.Generator],
+    ends: Sequence[ChainEnd | None],
+    *,
+    n_jobs: int | None = None,
+    show: Show = "auto",
+) -> Run:
+    """Run a chain for each generator; the draws do not depend on `n_jobs`.
+
+    Parameters
+    ----------
+    plan : Plan
+    rngs : sequence of Generator
+    ends : sequence of ChainEnd or None
+        Where each chain goes on from; None for one that begins.
+    n_jobs : int, optional
+        Processes, as joblib counts them. stochtree holds Python's lock, so threads would not help.
+    show : bool or "auto"
+        Whether progress is shown.
+    """
+    n_jobs = min(effective_n_jobs(n_jobs), len(rngs))
+    fresh = [end is None for end in ends]
+    total = sum(plan.n_iterations if new else plan.n_draws * plan.thin for new in fresh)
+    with Progress("Sampling", total, show=show) as progress:
+        run = _side_by_side if n_jobs > 1 else _in_turn
+        return run(plan, rngs, ends, n_jobs, progress)
+
+
+def _in_turn(
+    plan: Plan, rngs: Sequence[Any], ends: Sequence[ChainEnd | None], n_jobs: int, progress: Progress
+) -> Run:
+    """Step the chains in turn, so that after an interrupt all have come equally far."""
+    chains = []
+    interrupted = False
+    try:
+        chains += [Chain(plan, rng, end) for rng, end in zip(rngs, ends, strict=True)]
+        while any(chain.n_left for chain in chains):
+            for chain in chains:
+                if chain.n_left:
+                    chain.advance()
+                    progress.advance()
+    except KeyboardInterrupt:
+        interrupted = True
+    return Run([chain.draws() for chain in chains], interrupted)
+
+
+def _side_by_side(
+    plan: Plan, rngs: Sequence[Any], ends: Sequence[ChainEnd | None], n_jobs: int, progress: Progress
+) -> Run:
+    """Give each chain to a process; a shared file tells how far they are and whether to stop."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "board"
+        board = np.memmap(path, np.int64, "w+", shape=len(rngs) + 1)
+        executor = get_reusable_executor(max_workers=n_jobs)
+        tasks = zip(rngs, ends, strict=True)
+        futures = [executor.submit(_run_one, plan, *task, str(path), i) for i, task in enumerate(tasks)]
+        interrupted = _wait(futures, board, progress)
+        answer = Run([future.result() for future in futures], interrupted)
+        del board  # or the folder could not be removed everywhere
+    return answer
+
+
+def _wait(futures: list[Future[ChainDraws]], board: Any, progress: Progress) -> bool:
+    """Show progress until all are done; an interrupt asks the processes to come to an end."""
+    interrupted = False
+    while True:
+        try:
+            left = wait(futures, _LOOK).not_done
+            progress.advance(steps=int(board[1:].sum()) - progress.done)
+            if not left:
+                return interrupted
+        except KeyboardInterrupt:
+            board[0] = interrupted = True
+
+
+def _run_one(
+    plan: Plan, rng: np.random.Generator, end: ChainEnd | None, path: str, number: int
+) -> ChainDraws:
+    board = np.memmap(path, np.int64, "r+")
+    with _deaf(), one_blas_thread():
+        chain = Chain(plan, rng, end)
+        while chain.n_left and not board[0]:
+            chain.advance()
+            board[number + 1] += 1
+        return chain.draws()
+
+
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """Leave the interrupt of the terminal, which all processes get, to the one that waits for us."""
+    before: Callable[..., Any] | int | None = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
