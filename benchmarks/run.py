@@ -28,7 +28,7 @@ CHAPTERS = {
     "Multidimensional Bayesian network classifiers (paper 001)": ("mbc",),
     "Multivariate probit with regression trees (paper 002)": ("probit",),
     "Conditional trees and their mixtures (paper 003)": ("trees", "many_labels"),
-    "Probabilistic rule stacking (paper 004)": ("rules",),
+    "Probabilistic rule stacking (paper 004)": ("rule_inference", "rules"),
 }
 """Which benchmark stands in which chapter of the page."""
 

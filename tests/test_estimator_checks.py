@@ -19,10 +19,12 @@ from tuplet.models import (
     PowersetClassifier,
     PriorClassifier,
     RandomFieldClassifier,
+    RuleStackingClassifier,
     StackedFeaturesClassifier,
     TreeClassifier,
     TreeEnsembleClassifier,
     TreeMixtureClassifier,
+    WeightedStackingClassifier,
 )
 
 MODELS = [
@@ -50,6 +52,8 @@ MODELS = [
     TreeMixtureClassifier(random_state=0),
     MixtureClassifier(IndependentClassifier(), n_components=2, random_state=0),
     JointStackingClassifier([IndependentClassifier(), PowersetClassifier()], cv=3),
+    RuleStackingClassifier(random_state=0, progress=False),
+    WeightedStackingClassifier(),
     AutoJointClassifier(time_budget=0.5),
     DecisionClassifier(IndependentClassifier()),
 ]

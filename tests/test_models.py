@@ -44,10 +44,12 @@ from tuplet.models import (
     PowersetClassifier,
     PriorClassifier,
     RandomFieldClassifier,
+    RuleStackingClassifier,
     StackedFeaturesClassifier,
     TreeClassifier,
     TreeEnsembleClassifier,
     TreeMixtureClassifier,
+    WeightedStackingClassifier,
 )
 from tuplet.models.unseen import collect, unseen_mass
 from tuplet.typing import UNKNOWN
@@ -72,6 +74,8 @@ ALL = [
     TreeMixtureClassifier(n_trees=2, random_state=0),
     MixtureClassifier(n_components=2, random_state=0),
     JointStackingClassifier([IndependentClassifier(), ChainClassifier()], cv=3),
+    RuleStackingClassifier(random_state=0, progress=False),
+    WeightedStackingClassifier(),
     AutoJointClassifier(time_budget=0.5),
     DecisionClassifier(ChainClassifier(), "subset"),
 ]

@@ -16,7 +16,16 @@ from importlib.metadata import version
 from typing import Any
 
 from tuplet import datasets, joint, losses, metrics
-from tuplet.datasets import list_datasets, load_dataset, load_penguins, sample_mdc_problem
+from tuplet.datasets import (
+    list_datasets,
+    load_dataset,
+    load_penguins,
+    read_svmlight,
+    read_table,
+    sample_mdc_problem,
+    write_arff,
+    write_parquet,
+)
 from tuplet.exceptions import TupletError, TupletWarning
 from tuplet.local import MixedNaiveBayes, TemperatureScaled, default_estimator
 from tuplet.models import (
@@ -35,13 +44,20 @@ from tuplet.models import (
     OutputCodingClassifier,
     PowersetClassifier,
     PriorClassifier,
+    ProbitClassifier,
+    ProbitForestClassifier,
     RandomFieldClassifier,
+    RuleModel,
+    RuleStackingClassifier,
     StackedFeaturesClassifier,
     TreeClassifier,
     TreeEnsembleClassifier,
     TreeMixtureClassifier,
+    WeightedStackingClassifier,
 )
+from tuplet.persistence import load_model, read_header, save_model
 from tuplet.prediction import JointPrediction
+from tuplet.rules import NoisyOr, Rule, RuleSet
 from tuplet.space import ClassSpace
 from tuplet.typing import UNKNOWN
 
@@ -64,10 +80,17 @@ __all__ = [
     "MixedNaiveBayes",
     "MixtureClassifier",
     "NeighborClassifier",
+    "NoisyOr",
     "OutputCodingClassifier",
     "PowersetClassifier",
     "PriorClassifier",
+    "ProbitClassifier",
+    "ProbitForestClassifier",
     "RandomFieldClassifier",
+    "Rule",
+    "RuleModel",
+    "RuleSet",
+    "RuleStackingClassifier",
     "StackedFeaturesClassifier",
     "TemperatureScaled",
     "TreeClassifier",
@@ -75,6 +98,7 @@ __all__ = [
     "TreeMixtureClassifier",
     "TupletError",
     "TupletWarning",
+    "WeightedStackingClassifier",
     "datasets",
     "deep",
     "default_estimator",
@@ -82,10 +106,17 @@ __all__ = [
     "joint",
     "list_datasets",
     "load_dataset",
+    "load_model",
     "load_penguins",
     "losses",
     "metrics",
+    "read_header",
+    "read_svmlight",
+    "read_table",
     "sample_mdc_problem",
+    "save_model",
+    "write_arff",
+    "write_parquet",
 ]
 
 

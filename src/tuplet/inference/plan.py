@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-__all__ = ["Plan", "Step", "make_plan", "min_fill_order"]
+__all__ = ["Plan", "Step", "make_plan", "min_fill_order", "plan_along"]
 
 Scope = tuple[int, ...]
 
@@ -77,10 +77,11 @@ def make_plan(cards: tuple[int, ...], scopes: tuple[Scope, ...], first: frozense
     greedy_size = _largest_table(cards, scopes, order, math.inf)
     if _largest_table(cards, scopes, plain, greedy_size) < greedy_size:
         order = plain
-    return _plan(cards, scopes, order)
+    return plan_along(cards, scopes, order)
 
 
-def _plan(cards: tuple[int, ...], scopes: tuple[Scope, ...], order: list[int]) -> Plan:
+def plan_along(cards: tuple[int, ...], scopes: tuple[Scope, ...], order: list[int]) -> Plan:
+    """Plan the elimination of all variables in a given order."""
     place = {v: i for i, v in enumerate(order)}
     ordered = [tuple(sorted(scope, key=place.__getitem__)) for scope in scopes]
     transposes = tuple(

@@ -17,10 +17,13 @@ from tuplet.models.neighbors import NeighborClassifier
 from tuplet.models.output_coding import OutputCodingClassifier
 from tuplet.models.powerset import PowersetClassifier
 from tuplet.models.prior import PriorClassifier
+from tuplet.models.probit import ProbitClassifier, ProbitForestClassifier
 from tuplet.models.random_field import RandomFieldClassifier
+from tuplet.models.rules import RuleModel, RuleStackingClassifier
 from tuplet.models.stacked_features import StackedFeaturesClassifier
 from tuplet.models.stacking import AutoJointClassifier, JointStackingClassifier
 from tuplet.models.trees import TreeClassifier, TreeEnsembleClassifier, TreeMixtureClassifier
+from tuplet.models.weighted_stacking import WeightedStackingClassifier
 
 __all__ = [
     "AutoJointClassifier",
@@ -39,9 +42,14 @@ __all__ = [
     "OutputCodingClassifier",
     "PowersetClassifier",
     "PriorClassifier",
+    "ProbitClassifier",
+    "ProbitForestClassifier",
     "RandomFieldClassifier",
+    "RuleModel",
+    "RuleStackingClassifier",
     "StackedFeaturesClassifier",
     "TreeClassifier",
     "TreeEnsembleClassifier",
     "TreeMixtureClassifier",
+    "WeightedStackingClassifier",
 ]

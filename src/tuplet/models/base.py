@@ -19,6 +19,7 @@ from tuplet.local.parallel import one_blas_thread
 from tuplet.losses import Loss
 from tuplet.metrics import exact_match
 from tuplet.models.validation import row_index, validate_features, validate_weights
+from tuplet.persistence import save_model
 from tuplet.prediction import JointPrediction
 from tuplet.space import ClassSpace
 from tuplet.space.containers import open_table
@@ -43,6 +44,8 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
     n_features_in_ : int
     feature_names_in_ : array of str
         Only if X was a frame.
+    n_samples_fit_ : int
+        Number of rows that it learned from.
     mixed_features_ : bool
         Whether X was a frame with columns that are no numbers, or one for a `ColumnTransformer`.
     encoder_ : FeatureEncoder or None
@@ -132,6 +135,7 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
             X, codes, weights = take_rows(X, used), codes[used], weights[used]
         self.encoder_ = self._learn_encoder(X, self._estimators(space.names))
         self.space_ = space
+        self.n_samples_fit_ = len(codes)
         self.classes_ = space.categories[0] if space.single else list(space.categories)
         try:
             self._fit(self._encode(X), codes, weights)
@@ -217,6 +221,10 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
         """
         answer = self.predict(X)
         return exact_match(y, answer, sample_weight=sample_weight, space=self.space_)
+
+    def save(self, path: Any) -> None:
+        """Write the fitted model to a file that `tuplet.load_model` reads; see `tuplet.save_model`."""
+        save_model(self, path)
 
     # -- conventions --------------------------------------------------------------------------------------
 

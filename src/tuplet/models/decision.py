@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from tuplet.exceptions import InputError
 from tuplet.losses import Loss, get_loss
 from tuplet.metrics import exact_match
+from tuplet.persistence import save_model
 from tuplet.prediction import JointPrediction
 
 __all__ = ["DecisionClassifier"]
@@ -53,7 +54,7 @@ class DecisionClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             )
         get_loss(self.loss)
         self.estimator_ = clone(self.estimator).fit(X, y, sample_weight)
-        for name in ("space_", "classes_", "n_features_in_", "feature_names_in_"):
+        for name in ("space_", "classes_", "n_features_in_", "feature_names_in_", "n_samples_fit_"):
             if hasattr(self.estimator_, name):
                 setattr(self, name, getattr(self.estimator_, name))
         return self
@@ -77,6 +78,10 @@ class DecisionClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """Share of rows in which the decision has every label right. See `JointClassifier.score`."""
         answer = self.predict(X)
         return exact_match(y, answer, sample_weight=sample_weight, space=self.space_)
+
+    def save(self, path: Any) -> None:
+        """Write the fitted model to a file that `tuplet.load_model` reads; see `tuplet.save_model`."""
+        save_model(self, path)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

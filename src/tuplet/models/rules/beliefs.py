@@ -1,0 +1,127 @@
+"""Tables of beliefs in any container, checked and put into the order of the categories."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import narwhals.dependencies as kinds
+import numpy as np
+import pandas as pd
+
+from tuplet.exceptions import InputError
+from tuplet.rules.names import Names
+from tuplet.space import ClassSpace
+from tuplet.space.containers import listing
+from tuplet.typing import Floats
+
+__all__ = ["read_beliefs", "read_table"]
+
+_SLOPPY = 0.02
+"""How far beliefs may be from adding up to one; rounded ones are scaled, others are a mistake."""
+
+
+def read_beliefs(
+    space: ClassSpace, given: Mapping[str, Any], priors: Mapping[str, Floats]
+) -> tuple[list[Floats], pd.Index | None]:
+    """Log-beliefs (n, k_j) of all class variables, and the index of the rows if frames have one.
+
+    Parameters
+    ----------
+    space : ClassSpace
+    given : mapping of names to tables
+        See `read_table`. A row that is missing altogether (NaN) gets the prior.
+    priors : mapping of names to arrays (k_j,)
+        Of every class variable.
+    """
+    if not isinstance(given, Mapping):
+        raise InputError(
+            f"Beliefs must be a mapping of class variables to tables, found {type(given).__name__}; as in"
+            f" {{{space.names[0]!r}: table}}."
+        )
+    tables = {space.position(name): read_table(space, name, table) for name, table in given.items()}
+    n = _common({space.names[j]: len(table) for j, table in tables.items()})
+    beliefs = []
+    for j, name in enumerate(space.names):
+        prior = np.broadcast_to(priors[name], (n, space.cards[j]))
+        table = tables.get(j, prior)
+        belief = np.broadcast_to(table, prior.shape)
+        gone = np.isnan(belief).all(axis=1, keepdims=True)
+        beliefs.append(np.where(gone, prior, belief))
+    with np.errstate(divide="ignore"):
+        return [np.log(belief) for belief in beliefs], _index(given.values(), n)
+
+
+def _common(sizes: dict[str, int]) -> int:
+    """Return the number of rows; tables of one row serve all rows."""
+    many = {name: size for name, size in sizes.items() if size != 1}
+    if len(set(many.values())) > 1:
+        listed = ", ".join(f"{name!r} {size}" for name, size in many.items())
+        raise InputError(f"Tables of beliefs must have equally many rows, found {listed}.")
+    return next(iter(many.values()), 1)
+
+
+def _index(tables: Any, n: int) -> pd.Index | None:
+    found = [table.index for table in tables if isinstance(table, pd.DataFrame) and len(table) == n]
+    for other in found[1:]:
+        if not other.equals(found[0]):
+            raise InputError("The frames of beliefs have different indices; put their rows in one order.")
+    return found[0] if found else None
+
+
+def read_table(space: ClassSpace, name: str, table: Any) -> Floats:
+    """Beliefs (n, k) about one class variable.
+
+    Parameters
+    ----------
+    table : frame, array (n, k) or (k,), mapping of categories to probabilities, or a number
+        Columns of frames and keys of mappings are categories, in any order. A number is the probability of
+        yes of a yes/no variable.
+    """
+    j = space.position(name)
+    array = _by_category(space, j, table)
+    if array.shape[1] != space.cards[j]:
+        raise InputError(
+            f"The beliefs about {name!r} must have {space.cards[j]} columns"
+            f" ({listing(space.categories[j])}), found {array.shape[1]}."
+        )
+    gone = np.isnan(array).all(axis=1)
+    total = array.sum(axis=1)
+    wrong = ~gone & ~((np.abs(total - 1.0) <= _SLOPPY) & (array >= 0).all(axis=1))
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
+        raise InputError(
+            f"The beliefs about {name!r} must be probabilities that add up to 1; row {row} is"
+            f" {', '.join(f'{value:g}' for value in array[row])}."
+        )
+    return array / np.where(gone, 1.0, total)[:, None]
+
+
+def _by_category(space: ClassSpace, j: int, table: Any) -> Floats:
+    if isinstance(table, Mapping):
+        return _ordered(space, j, list(table), np.array([list(table.values())], dtype=float))
+    if isinstance(table, pd.DataFrame) or kinds.is_polars_dataframe(table):
+        return _ordered(space, j, list(table.columns), np.asarray(table.to_numpy(), dtype=float))
+    array = np.asarray(table, dtype=float)
+    if array.ndim == 0:
+        yes = Names(space).yes(j)
+        if yes is None:
+            raise InputError(
+                f"The beliefs about {space.names[j]!r} must be a table; one number is for yes/no variables."
+            )
+        return np.array([[1.0 - array, array] if yes == 1 else [array, 1.0 - array]], dtype=float)
+    if array.ndim > 2:
+        raise InputError(f"The beliefs about {space.names[j]!r} must be a table, found shape {array.shape}.")
+    return np.atleast_2d(array)
+
+
+def _ordered(space: ClassSpace, j: int, columns: Sequence[Any], array: Floats) -> Floats:
+    """Put columns that are named by categories into their order."""
+    names = Names(space)
+    codes = [names.code(j, column) for column in columns]
+    if sorted(code for code in codes if code is not None) != list(range(space.cards[j])) or None in codes:
+        raise InputError(
+            f"The beliefs about {space.names[j]!r} must have one column for each of"
+            f" {listing(space.categories[j])}, found {listing(columns)}."
+        )
+    return array[:, np.argsort(np.array(codes, dtype=np.intp))]

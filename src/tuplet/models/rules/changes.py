@@ -1,0 +1,130 @@
+"""Adding and removing rules, classifiers and labels of a fitted model; everything else stays fitted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from tuplet.exceptions import InputError
+from tuplet.models.rules.beliefs import read_table
+from tuplet.models.rules.sources import Source
+from tuplet.rules import NoisyOr, Rule, RuleSet, compile_rules
+from tuplet.rules.calibration import Calibrator
+from tuplet.rules.ruleset import read_rules
+from tuplet.space import ClassSpace
+from tuplet.typing import Floats
+
+__all__ = ["ChangeableRules"]
+
+
+class ChangeableRules:
+    """What a fitted `RuleStackingClassifier` lets change; all methods return the model itself."""
+
+    space_: ClassSpace
+    classes_: Any
+    rules_: RuleSet
+    sources_: list[Source]
+    calibrators_: dict[str, Calibrator]
+    priors_: dict[str, Floats]
+
+    def add_rule(self, rule: str | Rule | NoisyOr) -> Self:
+        """Add a rule; it may name labels that `add_label` brought in."""
+        check_is_fitted(self, "space_")
+        self.rules_ = RuleSet([*self.rules_, *read_rules([rule], self.space_)])
+        return self
+
+    def remove_rule(self, which: int | str | Rule | NoisyOr) -> Self:
+        """Remove a rule, given by its position in `rules_`, its name, its text, or itself."""
+        check_is_fitted(self, "space_")
+        kept = list(self.rules_)
+        for k, rule in enumerate(kept):
+            by_place = isinstance(which, int) and which in (k, k - len(kept))
+            if by_place or which == rule or which in (rule.name, rule.text, rule.title):
+                self.rules_ = RuleSet([*kept[:k], *kept[k + 1 :]])
+                return self
+        raise InputError(f"remove_rule: there is no rule {which!r}; there are {len(kept)}:\n{self.rules_}")
+
+    def add_classifier(
+        self, name: str, estimator: Any, columns: Any = None, calibrator: Calibrator | None = None
+    ) -> Self:
+        """Let a fitted classifier tell the beliefs about a class variable, in the place of the present one.
+
+        Parameters
+        ----------
+        name : str
+            The class variable.
+        estimator : classifier
+            Fitted elsewhere, to labels of this class variable.
+        columns : list, optional
+            Columns of X that it sees; all of them if None.
+        calibrator : Calibrator, optional
+            From `tuplet.rules.calibration.learn_calibrator`.
+        """
+        self.remove_classifier(name)
+        name = self.space_.names[self.space_.position(name)]
+        if not hasattr(estimator, "predict_proba"):
+            raise InputError(f"add_classifier: {estimator!r} has no predict_proba.")
+        self.sources_ = [*self.sources_, Source((name,), estimator, columns, prefit=True)]
+        if calibrator is not None:
+            self.calibrators_ = {**self.calibrators_, name: calibrator}
+        return self
+
+    def remove_classifier(self, name: str) -> Self:
+        """Forget the classifier of a class variable; its beliefs are then the prior in `priors_`."""
+        check_is_fitted(self, "space_")
+        name = self.space_.names[self.space_.position(name)]
+        self.sources_ = [kept for source in self.sources_ if (kept := source.without(name)) is not None]
+        self.calibrators_ = {key: each for key, each in self.calibrators_.items() if key != name}
+        return self
+
+    def add_label(self, name: str, categories: Sequence[Any] = (0, 1), prior: Any = None) -> Self:
+        """Add a class variable that rules, and a classifier of its own, may then speak of.
+
+        Answers come as pandas frames from then on.
+
+        Parameters
+        ----------
+        name : str
+        categories : sequence of labels
+        prior : probabilities, optional
+            What is believed without a classifier; uniform unless told.
+        """
+        check_is_fitted(self, "space_")
+        space = self.space_
+        if name in space.names:
+            raise InputError(f"add_label: there is a class variable {name!r} already.")
+        if len(set(categories)) < len(categories) or len(categories) < 2:
+            raise InputError(
+                f"add_label: the categories of {name!r} must be at least two distinct labels, found"
+                f" {categories!r}."
+            )
+        changed = ClassSpace((*space.names, name), (*space.categories, np.asarray(categories)))
+        start = np.full(len(categories), 1.0 / len(categories))
+        self.priors_ = {
+            **self.priors_,
+            name: start if prior is None else read_table(changed, name, prior)[0],
+        }
+        return self._with_space(changed)
+
+    def remove_label(self, name: str) -> Self:
+        """Remove a class variable, its classifier, and the rules that name it."""
+        self.remove_classifier(name)
+        space = self.space_
+        gone = space.position(name)
+        if space.n_variables == 1:
+            raise InputError(f"remove_label: {name!r} is the only class variable.")
+        kept = [j for j in range(space.n_variables) if j != gone]
+        factors = compile_rules(self.rules_, space)
+        self.rules_ = RuleSet(
+            [rule for rule, factor in zip(self.rules_, factors, strict=True) if gone not in factor.scope]
+        )
+        self.priors_ = {key: prior for key, prior in self.priors_.items() if key != space.names[gone]}
+        return self._with_space(space.select([space.names[j] for j in kept]))
+
+    def _with_space(self, space: ClassSpace) -> Self:
+        self.space_ = space
+        self.classes_ = list(space.categories)
+        return self

@@ -1,0 +1,72 @@
+"""Rules of experts: those with a fixed probability, and those whose probability is learned."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit, logit
+
+from tuplet.exceptions import InputError
+from tuplet.rules import NoisyOr, Rule, RuleFactor, RuleSet, compile_rules
+from tuplet.rules.learning_terms import GivenTerm
+from tuplet.space import ClassSpace
+
+__all__ = ["Experts", "split_experts"]
+
+_LARGEST = 2**12
+"""Cells of the table of a rule whose probability can be learned."""
+
+
+@dataclass(frozen=True, eq=False)
+class Experts:
+    """Rules of experts, compiled.
+
+    Parameters
+    ----------
+    rules : RuleSet
+    factors : tuple of RuleFactor
+    places : tuple of int
+        Positions of the rules whose p is learned.
+    """
+
+    rules: RuleSet
+    factors: tuple[RuleFactor, ...]
+    places: tuple[int, ...]
+
+    @property
+    def fixed_factors(self) -> tuple[RuleFactor, ...]:
+        """Factors of the rules that stay as they are."""
+        return tuple(factor for k, factor in enumerate(self.factors) if k not in self.places)
+
+    @property
+    def learnable(self) -> list[GivenTerm]:
+        """The rules whose p is learned, as terms."""
+        terms = []
+        for k in self.places:
+            factor = self.factors[k]
+            start = float(logit(np.clip(factor.p, 0.001, 0.999)))
+            terms.append(GivenTerm(factor.scope, start, factor.breach_table()))
+        return terms
+
+    def with_strengths(self, strengths: Sequence[float]) -> list[Rule | NoisyOr]:
+        """Return the rules, those of `places` with these logits of the probabilities of their factors."""
+        rules = list(self.rules)
+        for k, strength in zip(self.places, strengths, strict=True):
+            p = float(expit(strength))
+            rules[k] = rules[k].with_p(1.0 - p if self.factors[k].flipped else p)
+        return rules
+
+
+def split_experts(rules: RuleSet, space: ClassSpace) -> Experts:
+    """Compile rules and find those whose probability is to be learned."""
+    factors = compile_rules(rules, space)
+    places = tuple(k for k, rule in enumerate(rules) if isinstance(rule, Rule) and rule.learned)
+    for k in places:
+        if factors[k].n_cells > _LARGEST:
+            raise InputError(
+                f"The probability of {rules[k].title!r} cannot be learned: the rule has"
+                f" {factors[k].n_cells:,} combinations of labels (limit {_LARGEST:,}). Give it a fixed p."
+            )
+    return Experts(rules, factors, places)

@@ -1,0 +1,210 @@
+"""Rules over given beliefs: for those who have sensors or models of their own, not features."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tuplet.exceptions import InputError
+from tuplet.models.rules.beliefs import read_beliefs, read_table
+from tuplet.plots.rules import plot_rule_effects
+from tuplet.prediction import JointPrediction
+from tuplet.rules import NoisyOr, Rule, RuleJoint, RuleSet, compile_rules
+from tuplet.rules.explain import Explanation, contributions, explain
+from tuplet.rules.joint import Method
+from tuplet.rules.ruleset import read_rules
+from tuplet.space import ClassSpace
+from tuplet.typing import Floats
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["RuleModel"]
+
+
+class RuleModel:
+    """Class variables, beliefs about each of them, and rules that connect them.
+
+    P(l | x) is proportional to the product of the beliefs x_j(l_j) and of p for every rule that l satisfies,
+    1 - p for every rule that it breaks. Nothing is learned: rules come from experts, or from another model.
+
+    Parameters
+    ----------
+    variables : mapping of names to lists of categories, or ClassSpace
+        An empty list, or None, stands for a yes/no variable with the categories 0 and 1.
+    rules : iterable of str, Rule or NoisyOr, or RuleSet
+        Text is `formula` or `p: formula`; see `Rule` and `RuleSet`.
+    priors : mapping of names to probabilities, optional
+        For class variables without beliefs; uniform where none is given.
+    method : str
+        How sums over all outcomes are made; see `RuleJoint`.
+
+    Attributes
+    ----------
+    space : ClassSpace
+        The class variables.
+    rules : RuleSet
+        The rules; printed, they are sentences.
+    factors : tuple of RuleFactor
+        The rules over numbered class variables.
+
+    References
+    ----------
+    .. [1] Kirchhof, Schmid, Reining, ten Hompel and Pauly (2021). pRSL: Interpretable multi-label stacking by
+       learning probabilistic rules. UAI.
+
+    Examples
+    --------
+    >>> model = RuleModel(
+    ...     {"camera": ["walking", "normal", "overhead"], "shoes": ["gait", "standing"]},
+    ...     rules=["walking <-> gait", Rule("standing -> !normal", 0.7)],
+    ... )
+    >>> joint = model.predict_joint({"camera": [[0.1, 0.4, 0.5]], "shoes": {"gait": 0.05, "standing": 0.95}})
+    >>> joint.mode()
+         camera     shoes
+    0  overhead  standing
+    >>> joint.marginals()["camera"].round(3)
+    camera  walking  normal  overhead
+    0         0.008   0.253     0.739
+    """
+
+    def __init__(
+        self,
+        variables: Mapping[str, Sequence[Any] | None] | ClassSpace,
+        rules: Iterable[str | Rule | NoisyOr] = (),
+        *,
+        priors: Mapping[str, Any] | None = None,
+        method: Method = "auto",
+    ) -> None:
+        self.space = variables if isinstance(variables, ClassSpace) else _space(variables)
+        self.rules: RuleSet = read_rules(rules, self.space)
+        self.factors = compile_rules(self.rules, self.space)
+        self.priors = self._priors(priors or {})
+        self.method: Method = method
+
+    def _priors(self, given: Mapping[str, Any]) -> dict[str, Floats]:
+        priors = {
+            name: np.full(card, 1.0 / card)
+            for name, card in zip(self.space.names, self.space.cards, strict=True)
+        }
+        for name, table in given.items():
+            array = read_table(self.space, name, table)
+            if len(array) != 1 or np.isnan(array).any():
+                raise InputError(
+                    f"The prior of {name!r} must be one row of probabilities, found {len(array)}."
+                )
+            priors[self.space.names[self.space.position(name)]] = array[0]
+        return priors
+
+    def joint(self, beliefs: Mapping[str, Any]) -> RuleJoint:
+        """Return the joint distribution in codes; see `predict_joint`."""
+        return self._joint(beliefs)[0]
+
+    def _joint(self, beliefs: Mapping[str, Any]) -> tuple[RuleJoint, Any]:
+        log_beliefs, index = read_beliefs(self.space, beliefs, self.priors)
+        return RuleJoint(self.space.cards, log_beliefs, self.factors, self.method), index
+
+    def predict_joint(self, beliefs: Mapping[str, Any]) -> JointPrediction:
+        """Combine beliefs by the rules.
+
+        Parameters
+        ----------
+        beliefs : mapping of names of class variables to tables
+            A table is an array (n, k) in the order of the categories, a pandas or polars frame with the
+            categories as columns, or for a single row an array (k,), a mapping of categories to
+            probabilities or, for yes/no variables, the probability of yes. One row serves all rows. Class
+            variables that are left out, and rows of NaN, get their prior.
+
+        Returns
+        -------
+        JointPrediction
+        """
+        joint, index = self._joint(beliefs)
+        return JointPrediction(joint, self.space, index)
+
+    def predict(self, beliefs: Mapping[str, Any], loss: Any = "subset") -> Any:
+        """Return the labels that are best for a loss; by default the most probable combination."""
+        return self.predict_joint(beliefs).decide(loss)
+
+    # -- reading ------------------------------------------------------------------------------------------
+
+    def explain(self, beliefs: Mapping[str, Any], row: int = 0) -> Explanation:
+        """Say which rules moved which labels of a row, and by how many log-odds."""
+        joint = self.joint(beliefs)
+        if not -len(joint) <= row < len(joint):
+            raise InputError(f"explain: there is no row {row}; there are {len(joint)}.")
+        return explain(joint[row], self.space)
+
+    def plot_explanation(
+        self, beliefs: Mapping[str, Any], row: int = 0, *, title: str = "", ax: Axes | None = None
+    ) -> Axes:
+        """Draw the explanation of a row; see `plot_rule_effects`."""
+        return plot_rule_effects(self.explain(beliefs, row), title=title, ax=ax)
+
+    def contributions(self, beliefs: Mapping[str, Any], Y: Any = None) -> Any:
+        """Return the rules sorted by what they contribute to these rows, or to the likelihood of labels Y."""
+        codes = None if Y is None else self.space.encode(Y)
+        return contributions(self.joint(beliefs), self.space, codes)
+
+    # -- changing -----------------------------------------------------------------------------------------
+
+    def add_rules(self, *rules: str | Rule | NoisyOr) -> RuleModel:
+        """Return the model with further rules."""
+        return self._changed(self.space, [*self.rules, *read_rules(rules, self.space)])
+
+    def drop_rules(self, *which: int | str) -> RuleModel:
+        """Return the model without some rules, given by position (from 0), name or text."""
+        dropped = {self._rule_position(one) for one in which}
+        return self._changed(self.space, [rule for k, rule in enumerate(self.rules) if k not in dropped])
+
+    def _rule_position(self, which: int | str) -> int:
+        titles = [
+            (rule.name, rule.text, rule.title, factor.text)
+            for rule, factor in zip(self.rules, self.factors, strict=True)
+        ]
+        for k, names in enumerate(titles):
+            if which in names or (isinstance(which, int) and which in (k, k - len(titles))):
+                return k
+        raise InputError(f"There is no rule {which!r}; there are {len(titles)}:\n{self.rules}")
+
+    def add_variable(
+        self, name: str, categories: Sequence[Any] | None = None, *, prior: Any = None
+    ) -> RuleModel:
+        """Return the model with a further class variable, which rules may then speak of."""
+        added = _space({name: categories})
+        space = ClassSpace((*self.space.names, *added.names), (*self.space.categories, *added.categories))
+        changed = self._changed(space, self.rules)
+        if prior is not None:
+            changed.priors[name] = read_table(space, name, prior)[0]
+        return changed
+
+    def _changed(self, space: ClassSpace, rules: Iterable[Rule | NoisyOr]) -> RuleModel:
+        model = RuleModel(space, rules, method=self.method)
+        model.priors |= {name: prior for name, prior in self.priors.items() if name in space.names}
+        return model
+
+    def __repr__(self) -> str:
+        return f"RuleModel({len(self.rules)} rules over {', '.join(self.space.names)})\n{self.rules}"
+
+    def _repr_html_(self) -> str:
+        return self.rules._repr_html_()
+
+
+def _space(variables: Mapping[str, Sequence[Any] | None]) -> ClassSpace:
+    if not isinstance(variables, Mapping) or not variables:
+        raise InputError(
+            f"RuleModel: variables must map names to lists of categories, found {type(variables).__name__}."
+        )
+    categories = []
+    for name, given in variables.items():
+        listed = [0, 1] if given is None or not len(given) else list(given)
+        if isinstance(given, str) or len(set(listed)) < len(listed):
+            raise InputError(
+                f"RuleModel: the categories of {name!r} must be a list of distinct labels, found {given!r}."
+            )
+        plain = np.array(listed)
+        mixed = plain.dtype.kind in "US" and not all(isinstance(label, str) for label in listed)
+        categories.append(np.array(listed, dtype=object) if mixed else plain)
+    return ClassSpace(tuple(str(name) for name in variables), tuple(categories))

@@ -1,0 +1,311 @@
+"""Rules stacked on base classifiers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, final
+
+import numpy as np
+import pandas as pd
+from narwhals import dependencies
+from sklearn.utils.validation import check_is_fitted
+
+from tuplet.exceptions import InputError
+from tuplet.joint import JointDistribution
+from tuplet.local.inputs import Features, as_pandas, n_rows, take_rows
+from tuplet.models.base import JointClassifier
+from tuplet.models.cross_fitting import fold_weights
+from tuplet.models.rules.beliefs import read_table
+from tuplet.models.rules.changes import ChangeableRules
+from tuplet.models.rules.expert import split_experts
+from tuplet.models.rules.sources import Source, make_sources
+from tuplet.progress import Show
+from tuplet.rules import NoisyOr, Rule, RuleJoint, RuleSet, compile_rules
+from tuplet.rules.calibration import CalibrationKind, learn_calibrator
+from tuplet.rules.explain import Explanation, explain
+from tuplet.rules.learning import Learner, as_rule, learn_rules
+from tuplet.rules.learning_data import Evidence
+from tuplet.rules.learning_search import Settings
+from tuplet.rules.ruleset import read_rules
+from tuplet.typing import UNKNOWN, Codes, Floats, Seed
+
+__all__ = ["RuleStackingClassifier"]
+
+
+@final
+class RuleStackingClassifier(ChangeableRules, JointClassifier):
+    """Rules over the beliefs of any classifiers: expert rules, learned rules, or both.
+
+    P(y | x) is proportional to the product of the base classifiers' beliefs and of p (1 - Q) + (1 - p) Q for
+    every rule, where Q says how much y breaks the rule. Rules are learned from beliefs of classifiers that
+    have not seen the rows. The number of rules is the one that is best on held-out rows; it is zero where no
+    rule helps, and then the model says so.
+
+    Parameters
+    ----------
+    estimators : classifier, JointClassifier, or mapping of names to classifiers, optional
+        A classifier is fitted once for each class variable (`default_estimator()` if None); of a model of
+        Tuplet the marginals are taken. In a mapping, a value is a classifier or (classifier, columns of X
+        that it sees); "default" is the default classifier. Class variables that it does not name have no
+        classifier and get a prior.
+    rules : iterable of str, Rule or NoisyOr
+        Rules of experts. Those with p="learn" get the p that fits the data.
+    n_rules : int or "auto"
+        Rules to be learned, fewer where no further one adds anything; 0 learns none.
+    calibration : "identity", "platt", "isotonic", "temperature" or "dirichlet"
+        How beliefs are mapped before rules see them, learned from the same held-out beliefs. Trees and
+        neighbours are calibrated in any case, as everywhere in Tuplet, unless they are `prefit`.
+    prefit : bool
+        Whether `estimators` are fitted already. The rows given to `fit` must be new to them, or rules
+        will trust them too much.
+    multi_output : bool
+        Whether `estimators` is one scikit-learn classifier that predicts all class variables at once.
+    priors : mapping of names to probabilities, optional
+        For class variables without classifier; the training frequencies unless told.
+    learner : "greedy" or "paper"
+        See `learn_rules`.
+    max_rules : int
+        Where "auto" stops at the latest.
+    max_scope : int
+        Most class variables in a learned rule.
+    n_folds : int
+        Folds from which beliefs about training rows come.
+    n_restarts : int
+        Searches with other random numbers, of which the best is kept.
+    random_state : int, Generator or None
+        For the search for rules.
+    n_jobs : int, optional
+        Fits of classifiers that run side by side, by joblib.
+    progress : bool or "auto"
+        Whether to show how far the search is; "auto" does so in a terminal. An interrupt from the keyboard
+        ends the search and keeps the best rules so far.
+
+    Attributes
+    ----------
+    rules_ : RuleSet
+        Rules of experts, then the learned ones, those that contribute most first.
+    learned_ : Learned
+        What was learned and how the number of rules was found; `learned_.summary` is one sentence.
+    contributions_ : DataFrame
+        The learned rules with the mean log-likelihood of a training row that is lost without each of them.
+    sources_ : list of Source
+        The fitted base classifiers.
+    calibrators_ : dict of str to Calibrator
+    priors_ : dict of str to array (k_j,)
+
+    References
+    ----------
+    .. [1] Kirchhof, Schmid, Reining, ten Hompel and Pauly (2021). pRSL: Interpretable multi-label stacking by
+       learning probabilistic rules. UAI.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 2))
+    >>> rain = X[:, 0] + rng.normal(size=300) > 0
+    >>> y = pd.DataFrame({"rain": rain, "wet": rain & (rng.random(300) < 0.9)})
+    >>> model = RuleStackingClassifier(random_state=0).fit(X, y)
+    >>> bool(model.learned_.held_out.max() > 0.1)
+    True
+    >>> model = RuleStackingClassifier(rules=["wet -> rain"], n_rules=0).fit(X, y)
+    >>> [str(rule) for rule in model.rules_]
+    ['wet -> rain  (p = 1)']
+    """
+
+    _encodes_features = False  # each classifier has its own view of the columns
+
+    def __init__(
+        self,
+        estimators: Any = None,
+        rules: Iterable[str | Rule | NoisyOr] = (),
+        n_rules: int | Literal["auto"] = "auto",
+        calibration: CalibrationKind = "identity",
+        *,
+        prefit: bool = False,
+        multi_output: bool = False,
+        priors: Mapping[str, Any] | None = None,
+        learner: Learner = "greedy",
+        max_rules: int = 60,
+        max_scope: int = 6,
+        n_folds: int = 5,
+        n_restarts: int = 1,
+        random_state: Seed = None,
+        n_jobs: int | None = None,
+        progress: Show = "auto",
+    ) -> None:
+        self.estimators = estimators
+        self.rules = rules
+        self.n_rules = n_rules
+        self.calibration = calibration
+        self.prefit = prefit
+        self.multi_output = multi_output
+        self.priors = priors
+        self.learner = learner
+        self.max_rules = max_rules
+        self.max_scope = max_scope
+        self.n_folds = n_folds
+        self.n_restarts = n_restarts
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.progress = progress
+
+    def _estimators(self, names: tuple[str, ...] | None = None) -> list[Any]:
+        given = self.estimators.values() if isinstance(self.estimators, Mapping) else [self.estimators]
+        alone = [each[0] if isinstance(each, tuple) else each for each in given]
+        return [each for each in alone if hasattr(each, "fit") and not isinstance(each, JointClassifier)]
+
+    def _validate(self, X: Any, estimators: list[Any], *, reset: bool = False) -> Features:
+        features = super()._validate(X, estimators, reset=reset)
+        return as_pandas(X) if dependencies.is_into_dataframe(X) else features  # classifiers want the names
+
+    # -- fitting ------------------------------------------------------------------------------------------
+
+    def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
+        self._check_settings()
+        space = self.space_
+        experts = split_experts(read_rules(self.rules, space), space)
+        sources = make_sources(
+            self.estimators,
+            space.names,
+            prefit=self.prefit,
+            multi_output=self.multi_output,
+            n_jobs=self.n_jobs,
+        )
+        self._learn_priors(codes, sample_weight)
+        rows, beliefs, weights = self._held_out(sources, X, codes, sample_weight, bool(experts.learnable))
+        self.calibrators_ = {
+            name: learn_calibrator(self.calibration, table, codes[rows, space.position(name)], weights)
+            for name, table in beliefs.items()
+        }
+        self._learn_rules(rows, beliefs, codes, weights, experts)
+        self.sources_ = [source.fitted(X, space, codes, sample_weight) for source in sources]
+
+    def _check_settings(self) -> None:
+        for name, least in (("n_folds", 2), ("max_rules", 0), ("max_scope", 2), ("n_restarts", 1)):
+            value = getattr(self, name)
+            if not isinstance(value, (int, np.integer)) or value < least:
+                raise InputError(
+                    f"RuleStackingClassifier: {name} must be an integer from {least}, found {value!r}."
+                )
+        n_rules = self.n_rules
+        if n_rules != "auto" and (not isinstance(n_rules, (int, np.integer)) or n_rules < 0):
+            raise InputError(
+                f'RuleStackingClassifier: n_rules must be "auto" or an integer from 0, found {n_rules!r}.'
+            )
+        if self.learner not in ("greedy", "paper"):
+            raise InputError(
+                f'RuleStackingClassifier: learner must be "greedy" or "paper", found {self.learner!r}.'
+            )
+
+    def _learn_priors(self, codes: Codes, sample_weight: Floats | None) -> None:
+        weights = np.ones(len(codes)) if sample_weight is None else sample_weight
+        self.priors_: dict[str, Floats] = {}
+        for j, (name, card) in enumerate(zip(self.space_.names, self.space_.cards, strict=True)):
+            known = codes[:, j] != UNKNOWN
+            counts = np.bincount(codes[known, j], weights[known], minlength=card)
+            self.priors_[name] = (counts + 1) / (counts.sum() + card)
+        for name, table in (self.priors or {}).items():
+            prior = read_table(self.space_, name, table)
+            self.priors_[self.space_.names[self.space_.position(name)]] = prior[0]
+
+    def _held_out(
+        self, sources: list[Source], X: Features, codes: Codes, sample_weight: Floats | None, needed: bool
+    ) -> tuple[Codes, dict[str, Floats], Floats | None]:
+        """Return rows (r,), beliefs about them of classifiers that have not seen them, and weights (r,).
+
+        A row whose weight lies in several folds comes several times, each with its part of the weight.
+        """
+        learns = (self.n_rules != 0 and self.space_.n_variables > 1) or self.calibration != "identity"
+        if not (learns or needed):
+            return np.zeros(0, dtype=np.intp), {}, None
+        fitted = [source for source in sources if not source.prefit]
+        if not fitted:
+            beliefs = [source.beliefs(X, self.space_) for source in sources]
+            merged = {name: table for each in beliefs for name, table in each.items()}
+            return np.arange(len(codes)), merged, sample_weight
+        rows, weights, parts = [], [], []
+        whole = np.ones(len(codes)) if sample_weight is None else sample_weight
+        for share in fold_weights(X, codes, sample_weight, self.n_folds).T:
+            held, rest = np.flatnonzero(share > 0), whole - share
+            used = np.flatnonzero(rest > 0)
+            if not len(held) or not len(used):
+                continue
+            some = None if sample_weight is None else rest[used]
+            parts.append(self._ask_fold(sources, X, codes, used, some, take_rows(X, held)))
+            rows.append(held)
+            weights.append(share[held])
+        if not parts:
+            return np.zeros(0, dtype=np.intp), {}, None
+        merged = {name: np.vstack([part[name] for part in parts]) for name in parts[0]}
+        return np.concatenate(rows), merged, None if sample_weight is None else np.concatenate(weights)
+
+    def _ask_fold(
+        self, sources: list[Source], X: Features, codes: Codes, used: Codes, weights: Any, asked: Features
+    ) -> dict[str, Floats]:
+        beliefs: dict[str, Floats] = {}
+        for source in sources:
+            fitted = source.fitted(take_rows(X, used), self.space_, codes[used], weights)
+            beliefs |= fitted.beliefs(asked, self.space_)
+        return beliefs
+
+    def _learn_rules(
+        self, rows: Codes, beliefs: dict[str, Floats], codes: Codes, weights: Floats | None, experts: Any
+    ) -> None:
+        evidence = Evidence(
+            tuple(self._calibrated(beliefs, len(rows))),
+            codes[rows],
+            np.ones(len(rows)) if weights is None else weights,
+            experts.fixed_factors,
+        )
+        self.learned_ = learn_rules(
+            evidence,
+            experts.learnable,
+            n_rules=self.n_rules,
+            max_rules=self.max_rules,
+            learner=self.learner,
+            settings=Settings(max_scope=self.max_scope),
+            n_restarts=self.n_restarts,
+            rng=np.random.default_rng(self.random_state),
+            progress=self.progress,
+        )
+        learned = [as_rule(term, self.space_) for term in self.learned_.terms]
+        self.rules_ = RuleSet([*experts.with_strengths(self.learned_.strengths), *learned])
+        self.contributions_ = pd.DataFrame(
+            {"rule": [rule.title for rule in learned], "log_likelihood": self.learned_.contributions}
+        )
+
+    # -- predicting ---------------------------------------------------------------------------------------
+
+    def _calibrated(self, beliefs: Mapping[str, Floats], n: int) -> list[Floats]:
+        """Return the log-beliefs (n, k_j) of all class variables, priors where there is no classifier."""
+        tables = []
+        for name in self.space_.names:
+            table = beliefs.get(name)
+            if table is None:
+                table = np.tile(self.priors_[name], (n, 1))
+            elif name in self.calibrators_:
+                table = self.calibrators_[name].apply(table)
+            with np.errstate(divide="ignore"):
+                tables.append(np.log(table))
+        return tables
+
+    def _predict_joint(self, X: Features) -> JointDistribution:
+        beliefs: dict[str, Floats] = {}
+        for source in self.sources_:
+            beliefs |= source.beliefs(X, self.space_)
+        factors = compile_rules(self.rules_, self.space_)
+        return RuleJoint(self.space_.cards, self._calibrated(beliefs, n_rows(X)), factors)
+
+    @property
+    def _note(self) -> str:
+        asked = self.n_rules == "auto" and self.space_.n_variables > 1
+        return self.learned_.summary if asked and not self.learned_.terms else ""
+
+    def explain(self, X: Any, row: int = 0) -> Explanation:
+        """Say which rules moved which labels of a row of X, and by how many log-odds."""
+        check_is_fitted(self, "space_")
+        joint = self._joint_of(X)
+        assert isinstance(joint, RuleJoint)
+        if not -len(joint) <= row < len(joint):
+            raise InputError(f"explain: there is no row {row}; there are {len(joint)}.")
+        return explain(joint[row], self.space_)

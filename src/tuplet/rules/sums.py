@@ -1,0 +1,218 @@
+"""Sums over all outcomes of beliefs times rules, by whatever exact method is cheapest.
+
+| method | cells | numbers |
+|---|---|---|
+| enumeration | all outcomes | logarithms, never negative |
+| elimination | tables over class variables | never negative |
+| signed | class variables and one hidden variable per rule | signed, checked |
+| inclusion-exclusion | subsets of rules times categories | signed, checked |
+
+Signed numbers cancel. Rows that may have lost too many digits are summed again, in extended precision and,
+where that does not help, with numbers that are never negative.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from tuplet.exceptions import IntractableError
+from tuplet.inference import Exact, Factor, Problem, make_plan, noisy_or
+from tuplet.rules.enumeration import Enumeration, InclusionExclusion
+from tuplet.rules.factor import RuleFactor
+from tuplet.rules.signed import Signed
+from tuplet.typing import Floats
+
+__all__ = ["ExactMethod", "Sums", "rule_problem", "table_cells"]
+
+ExactMethod = Literal["enumeration", "elimination", "signed", "inclusion-exclusion"]
+
+_SIGNED_COST = 3.0
+"""Cells of a method without signs that are as good as one with signs, which may have to be repeated."""
+
+_SMALL = 2**12
+"""Cells of a rule's table up to which it is one; longer rules run along hidden variables."""
+
+_LOST = 1e-10
+"""Estimated error from which on a row is summed again; the error itself is ten times smaller, or less."""
+
+_HOPELESS = 1e-7
+"""Error from which on extended precision, some three digits more, is not tried."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """Log-partition and marginals of beliefs times rules.
+
+    Parameters
+    ----------
+    cards : tuple of int
+    factors : tuple of RuleFactor
+    method : str, optional
+        One of the table above; by default the cheapest.
+    max_cells : int
+        Cells of one row that an exact method may need in all.
+    """
+
+    cards: tuple[int, ...]
+    factors: tuple[RuleFactor, ...]
+    method: ExactMethod | None = None
+    max_cells: int = 2**23
+
+    @cached_property
+    def costs(self) -> dict[ExactMethod, int]:
+        """Cells of one row that each applicable method needs in all."""
+        costs: dict[ExactMethod, int] = {"enumeration": math.prod(self.cards)}
+        if costs["enumeration"] <= 64:
+            return costs  # nothing is cheaper, and plans take time
+        costs["elimination"] = table_cells(self.cards, self.factors)
+        products = [factor for factor in self.factors if factor.is_product]
+        if any(len(factor.scope) > 2 for factor in products):
+            costs["signed"] = self._signed.n_cells
+        if len(products) == len(self.factors) and len(products) <= 24:
+            costs["inclusion-exclusion"] = InclusionExclusion(self.cards, self.factors).n_cells
+        return costs
+
+    @cached_property
+    def chosen(self) -> ExactMethod | None:
+        """The method that is used, or None if none fits into `max_cells`."""
+        if self.method is not None:
+            return self.method
+        weighted: dict[ExactMethod, float] = {
+            name: cells * (_SIGNED_COST if name in ("signed", "inclusion-exclusion") else 1.0)
+            for name, cells in self.costs.items()
+            if cells <= self.max_cells
+        }
+        return min(weighted, key=lambda name: weighted[name]) if weighted else None  # type: ignore[index]
+
+    @cached_property
+    def _signed(self) -> Signed:
+        return Signed(self.cards, self.factors)
+
+    @cached_property
+    def _exact(self) -> Exact:
+        return Exact(max_table=2**62, chunk_cells=2**21)
+
+    def marginals(self, log_beliefs: Sequence[Floats]) -> tuple[list[Floats], Floats]:
+        """Marginals (n, k_j) and log of the sum of all weights (n,) for log-beliefs (n, k_j).
+
+        Where a row has no outcome of positive weight, the logarithm is minus infinity, and the marginals mean
+        nothing.
+        """
+        if not len(log_beliefs[0]):
+            return [np.empty((0, card)) for card in self.cards], np.empty(0)
+        self._require_room()
+        if self.chosen == "enumeration":
+            return Enumeration(self.cards, self.factors).marginals(log_beliefs)
+        if self.chosen == "elimination":
+            return self._never_negative(log_beliefs)
+        return self._with_signs(log_beliefs)
+
+    def log_partition(self, log_beliefs: Sequence[Floats]) -> Floats:
+        """Log of the sum of all weights (n,) for log-beliefs (n, k_j)."""
+        if self.chosen == "elimination" and len(log_beliefs[0]):
+            self._require_room()
+            return self._exact.log_partition(rule_problem(self.cards, log_beliefs, self.factors))
+        return self.marginals(log_beliefs)[1]
+
+    def _never_negative(self, log_beliefs: Sequence[Floats]) -> tuple[list[Floats], Floats]:
+        problem = rule_problem(self.cards, log_beliefs, self.factors)
+        log_z = self._exact.log_partition(problem)
+        possible = log_z > -np.inf  # the marginals of other rows are an error of the engine
+        flat = np.full((problem.n, sum(self.cards)), 1.0)
+        if possible.all():
+            flat, log_z = self._exact.marginals(problem)
+        elif possible.any():
+            flat[possible] = self._exact.marginals(problem.rows(np.flatnonzero(possible)))[0]
+        return np.split(flat, np.cumsum(self.cards)[:-1], axis=1), log_z
+
+    def _with_signs(self, log_beliefs: Sequence[Floats]) -> tuple[list[Floats], Floats]:
+        marginals, log_z, error = self._attempt(log_beliefs, np.float64)
+        bad = np.flatnonzero(error > _LOST)
+        if len(bad) and self.chosen == "signed":
+            again = bad[error[bad] <= _HOPELESS]
+            if len(again):
+                part, log_part, error_part = self._attempt([b[again] for b in log_beliefs], np.longdouble)
+                _put(marginals, log_z, again, part, log_part)
+                error[again] = error_part
+                bad = np.flatnonzero(error > _LOST)
+        if len(bad):
+            self._require_fallback()
+            _put(marginals, log_z, bad, *self._never_negative([b[bad] for b in log_beliefs]))
+        return marginals, log_z
+
+    def _require_room(self) -> None:
+        needed = min(self.costs.values()) if self.chosen is None else self.costs.get(self.chosen, 0)
+        if needed > self.max_cells:
+            raise IntractableError(
+                f"RuleJoint: exact sums by {self.chosen or 'any method'} need {needed:,} cells for a row"
+                f" (max_cells={self.max_cells:,}); raise max_cells, or use method='propagation'."
+            )
+
+    def _require_fallback(self) -> None:
+        cells = self.costs.get("elimination", 0)
+        if cells > 4 * self.max_cells:
+            raise IntractableError(
+                "RuleJoint: the beliefs break the rules so surely that digits cancel, and sums without"
+                f" cancellation need {cells:,} cells for a row (max_cells={self.max_cells:,}); raise"
+                " max_cells, soften hard rules, or use method='propagation'."
+            )
+
+    def _attempt(
+        self, log_beliefs: Sequence[Floats], dtype: npt.DTypeLike
+    ) -> tuple[list[Floats], Floats, Floats]:
+        """Sum with signs: marginals, log-partition, and the estimated error of both."""
+        method = self._signed
+        if self.chosen == "inclusion-exclusion":
+            method = InclusionExclusion(self.cards, self.factors)  # type: ignore[assignment]
+        peaks = [belief.max(axis=1) for belief in log_beliefs]
+        safe = [np.where(np.isneginf(peak), 0.0, peak) for peak in peaks]
+        beliefs = [
+            np.ascontiguousarray(np.exp(belief - peak[:, None]).T, dtype=dtype)
+            for belief, peak in zip(log_beliefs, safe, strict=True)
+        ]
+        with np.errstate(all="ignore"):
+            shares, z, error = method.marginals(beliefs)
+            totals = [share.sum(axis=0) for share in shares]
+            error[~((z > 0) & np.isfinite(error))] = np.inf
+            marginals = [
+                np.clip((share / total).T, 0.0, 1.0).astype(float)
+                for share, total in zip(shares, totals, strict=True)
+            ]
+            return marginals, np.log(z).astype(float) + np.sum(safe, axis=0), error
+
+
+def _put(
+    marginals: list[Floats], log_z: Floats, rows: npt.NDArray[np.intp], part: list[Floats], log_part: Floats
+) -> None:
+    for target, source in zip(marginals, part, strict=True):
+        target[rows] = source
+    log_z[rows] = log_part
+
+
+def table_cells(cards: tuple[int, ...], factors: Sequence[RuleFactor]) -> int:
+    """Cells of one row of all tables of `rule_problem` (a Python int: it may be huge)."""
+    structure = rule_problem(cards, [np.zeros((1, card)) for card in cards], factors)
+    return sum(make_plan(structure.cards, structure.scopes).sizes)
+
+
+def rule_problem(
+    cards: tuple[int, ...], log_beliefs: Sequence[Floats], factors: Sequence[RuleFactor]
+) -> Problem:
+    """Beliefs times rules as tables that are never negative; long rules run along hidden variables."""
+    tables = [Factor((j,), np.asarray(belief).T) for j, belief in enumerate(log_beliefs)]
+    n_variables = len(cards)
+    for factor in factors:
+        if factor.q is None or factor.n_cells <= _SMALL:
+            tables.append(Factor(factor.scope, factor.log_table()[..., None]))
+        else:
+            tables += noisy_or(factor.scope, factor.q, factor.p, n_variables)
+            n_variables += len(factor.scope)
+    hidden = (2,) * (n_variables - len(cards))
+    return Problem((*cards, *hidden), tuple(tables), len(log_beliefs[0]), len(cards))

@@ -1,0 +1,320 @@
+"""Rules stacked on classifiers: what is learned, what is asked of whom, and what can change afterwards."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neural_network import MLPClassifier
+
+from tuplet.exceptions import InputError
+from tuplet.models import ChainClassifier, IndependentClassifier
+from tuplet.models.rules import RuleModel, RuleStackingClassifier
+from tuplet.models.weighted_stacking import WeightedStackingClassifier, label_similarity, stacking_weights
+from tuplet.rules import NoisyOr, Rule, RuleSet
+from tuplet.rules.calibration import learn_calibrator
+
+
+def data(n=400, seed=0, missing=0.0):
+    """Rain and wetness, which go together more than x tells, and a third that has nothing to do with them."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(rng.normal(size=(n, 3)), columns=list("abc"))
+    rain = X["a"] + rng.normal(size=n) > 0
+    wet = np.where(rng.random(n) < 0.95, rain, X["b"] > 0)
+    mood = np.digitize(X["c"] + rng.normal(size=n), [-0.5, 0.5])
+    Y = pd.DataFrame(
+        {
+            "rain": np.where(rain, "yes", "no"),
+            "wet": wet.astype(bool),
+            "mood": pd.Categorical(np.array(["low", "fair", "high"])[mood], ["low", "fair", "high"]),
+        }
+    )
+    return X, Y.astype({"wet": "boolean"}).mask(rng.random(Y.shape) < missing) if missing else Y
+
+
+def log_likelihood(model, X, Y):
+    return model.predict_joint(X).distribution.log_prob(model.space_.encode(Y)).mean()
+
+
+def quiet(*arguments, **settings):
+    return RuleStackingClassifier(*arguments, random_state=0, progress=False, **settings)
+
+
+def same(one, other, X):
+    for p, q in zip(one.predict_proba(X), other.predict_proba(X), strict=True):
+        np.testing.assert_allclose(p, q, atol=1e-9)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_rules_are_learned_that_help_on_new_rows(missing):
+    X, Y = data(missing=missing)
+    new_X, new_Y = data(seed=1)
+    model = quiet(GaussianNB()).fit(X, Y)
+    base = IndependentClassifier(GaussianNB()).fit(X, Y)
+    assert 1 <= len(model.rules_) <= 4
+    assert all(isinstance(rule, NoisyOr) and rule.learned for rule in model.rules_)
+    assert log_likelihood(model, new_X, new_Y) > log_likelihood(base, new_X, new_Y) + 0.15
+    assert model.learned_.terms[0].scope == (0, 1)
+    assert list(model.contributions_["log_likelihood"]) == sorted(model.learned_.contributions, reverse=True)
+    assert model.predict_joint(X[:3]).note == ""
+
+
+def test_without_dependence_there_are_no_rules_and_predictions_say_so():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2))
+    Y = pd.DataFrame({"u": X[:, 0] + rng.normal(size=300) > 0, "v": X[:, 1] + rng.normal(size=300) > 0})
+    model = quiet(GaussianNB()).fit(X, Y)
+    assert len(model.rules_) == 0
+    assert "No rule was learned" in model.predict_joint(X[:2]).note
+    same(model, IndependentClassifier(GaussianNB()).fit(X, Y), X)
+
+
+class Memory(ClassifierMixin, BaseEstimator):
+    """Knows the labels of its training rows by heart, and nothing else."""
+
+    def fit(self, X, y):
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        self.seen_ = {row.tobytes(): code for row, code in zip(np.asarray(X), codes, strict=True)}
+        return self
+
+    def predict_proba(self, X):
+        answer = np.full((len(X), len(self.classes_)), 1.0 / len(self.classes_))
+        for i, row in enumerate(np.asarray(X)):
+            if row.tobytes() in self.seen_:
+                answer[i] = np.eye(len(self.classes_))[self.seen_[row.tobytes()]]
+        return answer
+
+
+def test_rules_learn_from_classifiers_that_have_not_seen_the_row():
+    X, Y = data()
+    model = quiet(Memory()).fit(X, Y)  # in-sample beliefs would be perfect, and no rule could help
+    assert model.learned_.held_out.max() > 0.2
+
+
+def test_a_seed_repeats_the_model_and_it_survives_pickling():
+    X, Y = data()
+    one, other = quiet(GaussianNB()).fit(X, Y), quiet(GaussianNB()).fit(X, Y)
+    same(one, other, X)
+    same(one, pickle.loads(pickle.dumps(one)), X)
+
+
+# -- experts -----------------------------------------------------------------------------------------------
+
+
+def test_expert_rules_alone_are_those_of_the_rule_model():
+    X, Y = data()
+    base = IndependentClassifier(GaussianNB()).fit(X, Y)
+    model = quiet(GaussianNB(), rules=[Rule("rain -> wet", 0.8), "wet == False -> rain == no"], n_rules=0)
+    model.fit(X, Y)
+    beliefs = dict(zip(base.space_.names, base.predict_proba(X), strict=True))
+    expected = RuleModel(base.space_, model.rules_).predict_joint(beliefs)
+    for p, q in zip(model.predict_proba(X), expected.distribution.marginals(), strict=True):
+        np.testing.assert_allclose(p, q, atol=1e-9)
+
+
+def test_the_probability_of_an_expert_rule_is_learned_and_others_are_learned_beside_it():
+    X, Y = data()
+    model = quiet(GaussianNB(), rules=[Rule("rain <-> wet", "learn"), Rule("mood == high -> rain", 0.55)])
+    model.fit(X, Y)
+    assert isinstance(model.rules_[0], Rule)
+    assert model.rules_[0].p > 0.85
+    assert model.rules_[1].p == 0.55
+    alone = quiet(GaussianNB()).fit(X, Y)
+    assert log_likelihood(model, X, Y) > log_likelihood(alone, X, Y) - 0.02
+
+
+def test_rules_travel_as_json():
+    X, Y = data()
+    model = quiet(GaussianNB()).fit(X, Y)
+    again = quiet(GaussianNB(), rules=RuleSet.from_json(model.rules_.to_json()), n_rules=0).fit(X, Y)
+    same(model, again, X)
+
+
+def test_a_row_is_explained():
+    X, Y = data()
+    model = quiet(GaussianNB(), rules=[Rule("rain -> wet", 0.9)], n_rules=0).fit(X, Y)
+    assert "rain -> wet" in str(model.explain(X, 1))
+    with pytest.raises(InputError, match="no row 400"):
+        model.explain(X, 400)
+
+
+# -- base classifiers --------------------------------------------------------------------------------------
+
+
+def test_classifiers_by_name_see_their_own_columns():
+    X, Y = data()
+    own = {"rain": (GaussianNB(), ["a"]), "wet": (LogisticRegression(), ["b", "c"]), "mood": ("default", [2])}
+    model = quiet(own, n_rules=0).fit(X, Y)
+    expected = IndependentClassifier(GaussianNB()).fit(X[["a"]], Y[["rain"]]).predict_proba(X[["a"]])
+    np.testing.assert_allclose(model.predict_proba(X)[0], expected[0], atol=1e-9)
+    spoilt = X.assign(a=0.0)
+    np.testing.assert_allclose(model.predict_proba(spoilt)[1], model.predict_proba(X)[1], atol=1e-9)
+
+
+def test_columns_by_position_work_for_arrays_and_names_do_not():
+    X, Y = data()
+    quiet({"rain": (GaussianNB(), [0])}, n_rules=0).fit(X.to_numpy(), Y)
+    with pytest.raises(InputError, match="no names"):
+        quiet({"rain": (GaussianNB(), ["a"])}, n_rules=0).fit(X.to_numpy(), Y)
+    with pytest.raises(InputError, match=r"wants the columns.*z"):
+        quiet({"rain": (GaussianNB(), ["a", "z"])}, n_rules=0).fit(X, Y)
+
+
+def test_variables_without_classifier_have_a_prior():
+    X, Y = data()
+    model = quiet({"rain": GaussianNB()}, n_rules=0, priors={"mood": [0.2, 0.3, 0.5]}).fit(X, Y)
+    proba = model.predict_proba(X)
+    np.testing.assert_allclose(proba[2], np.tile([0.2, 0.3, 0.5], (len(X), 1)))
+    np.testing.assert_allclose(proba[1][:, 1], (Y["wet"].sum() + 1) / (len(Y) + 2))
+    model = quiet({"rain": GaussianNB()}, rules=["wet <-> rain == yes"], n_rules=0).fit(X, Y)
+    assert np.corrcoef(*(p[:, 1] for p in model.predict_proba(X)[:2]))[0, 1] > 0.999
+
+
+def test_the_marginals_of_any_model_and_a_classifier_of_many_outputs_will_do():
+    X, Y = data(n=200)
+    model = quiet(ChainClassifier(GaussianNB()), n_rules=0).fit(X, Y)
+    same(model, ChainClassifier(GaussianNB()).fit(X, Y), X)
+    forest = RandomForestClassifier(20, max_depth=3, random_state=0)
+    assert len(quiet(forest, multi_output=True).fit(X, Y).rules_) > 0
+    network = MLPClassifier((4,), max_iter=20, random_state=0)
+    two = pd.DataFrame({"r": (Y["rain"] == "yes").astype(int), "w": Y["wet"].astype(int)})
+    with pytest.warns(UserWarning, match="Stochastic Optimizer"):
+        model = quiet(network, multi_output=True, n_rules=0).fit(X.to_numpy(), two)
+    assert len(model.predict_proba(X.to_numpy())) == 2
+
+
+def test_fitted_classifiers_are_taken_as_they_are():
+    X, Y = data()
+    fitted = {name: GaussianNB().fit(X, Y[name].astype(str if name != "wet" else bool)) for name in Y}
+    new_X, new_Y = data(seed=2)
+    model = quiet(fitted, prefit=True).fit(new_X, new_Y)
+    assert len(model.rules_) > 0
+    assert model.sources_[0].model is fitted["rain"]
+    whole = quiet(IndependentClassifier(GaussianNB()).fit(X, Y), prefit=True, n_rules=0).fit(new_X, new_Y)
+    np.testing.assert_allclose(whole.predict_proba(X)[0], fitted["rain"].predict_proba(X), atol=0.01)
+
+
+@pytest.mark.parametrize("calibration", ["platt", "isotonic", "temperature", "dirichlet"])
+def test_calibration_mends_overconfident_classifiers(calibration):
+    X, Y = data(n=600)
+    X = pd.concat([X] * 6, axis=1).set_axis([f"x{i}" for i in range(18)], axis=1)  # naive Bayes counts all
+    new_X, new_Y = X[300:], Y[300:]
+    plain, mended = (
+        quiet(GaussianNB(), n_rules=0, calibration=kind).fit(X[:300], Y[:300])
+        for kind in ("identity", calibration)
+    )
+    assert log_likelihood(mended, new_X, new_Y) > log_likelihood(plain, new_X, new_Y) + 0.3
+
+
+def test_weights_reach_classifiers_and_rules():
+    X, Y = data(n=300)
+    odd = Y.copy()
+    odd.loc[150:, "wet"] = odd.loc[150:, "rain"] != "yes"  # the second half says the contrary
+    weights = np.repeat([1.0, 1e-6], [150, 150])
+    light = quiet(GaussianNB()).fit(X, odd, sample_weight=weights)
+    assert log_likelihood(light, X[:150], Y[:150]) > log_likelihood(
+        quiet(GaussianNB()).fit(X, odd), X[:150], Y[:150]
+    )
+
+
+# -- changes -----------------------------------------------------------------------------------------------
+
+
+def test_rules_come_and_go():
+    X, Y = data()
+    model = quiet(GaussianNB(), n_rules=0).fit(X, Y)
+    before = model.predict_proba(X)
+    assert model.add_rule(Rule("rain -> wet", 0.9, name="soaked")) is model
+    assert abs(model.predict_proba(X)[0] - before[0]).max() > 0.05
+    model.remove_rule("soaked")
+    np.testing.assert_allclose(model.predict_proba(X)[0], before[0])
+    with pytest.raises(InputError, match="no rule 3"):
+        model.remove_rule(3)
+
+
+def test_classifiers_come_and_go():
+    X, Y = data()
+    model = quiet(GaussianNB(), n_rules=0).fit(X, Y)
+    before = model.predict_proba(X)
+    model.remove_classifier("rain")
+    np.testing.assert_allclose(model.predict_proba(X)[0][0], model.priors_["rain"])
+    np.testing.assert_allclose(model.predict_proba(X)[1], before[1])
+    other = GaussianNB().fit(X[["a"]], Y["rain"])
+    model.add_classifier("rain", other, ["a"])
+    np.testing.assert_allclose(model.predict_proba(X)[0], other.predict_proba(X[["a"]]), atol=1e-5)
+    codes = model.space_.encode(Y)[:, 0]
+    calibrator = learn_calibrator("temperature", other.predict_proba(X[["a"]]), codes)
+    model.add_classifier("rain", other, ["a"], calibrator)
+    assert model.calibrators_["rain"] is calibrator
+
+
+def test_labels_come_and_go():
+    X, Y = data()
+    model = quiet(GaussianNB(), rules=["rain -> wet"], n_rules=0).fit(X, Y)
+    model.add_label("umbrella", prior=[0.7, 0.3]).add_rule("umbrella <-> rain == yes")
+    answer = model.predict(X)
+    assert list(answer.columns) == ["rain", "wet", "mood", "umbrella"]
+    assert ((answer["umbrella"] == 1) == (answer["rain"] == "yes")).all()
+    model.remove_label("rain")
+    assert len(model.rules_) == 0
+    assert list(model.predict(X).columns) == ["wet", "mood", "umbrella"]
+    np.testing.assert_allclose(model.predict_proba(X)[2][:, 1], 0.3)
+    with pytest.raises(InputError, match="already"):
+        model.add_label("mood")
+
+
+# -- bad settings ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"n_rules": -1}, "n_rules must be"),
+        ({"n_folds": 1}, "n_folds must be"),
+        ({"calibration": "none"}, "calibration must be one of"),
+        ({"learner": "best"}, "learner must be"),
+        ({"estimators": {"snow": GaussianNB()}}, "'snow'"),
+        ({"rules": ["rain -> snow"]}, "snow"),
+        ({"estimators": None, "prefit": True}, "prefit=True"),
+    ],
+)
+def test_bad_settings_are_named(settings, message):
+    X, Y = data(n=40)
+    with pytest.raises(InputError, match=message):
+        quiet(**settings).fit(X, Y)
+
+
+# -- weighted stacking -------------------------------------------------------------------------------------
+
+
+def test_weights_minimise_the_objective():
+    rng = np.random.default_rng(0)
+    Z = rng.random((80, 5))
+    Y = (Z[:, :4] + 0.3 * rng.normal(size=(80, 4)) > 0.5).astype(float)
+    apart = 1 - label_similarity(Y, np.ones(80))
+    lift = -0.5 * min(0, np.linalg.eigvalsh(apart).min())
+
+    def objective(W):
+        fit = 0.5 * ((Z @ W - Y) ** 2).sum() + 0.25 * np.trace(apart @ W.T @ W)
+        return fit + 0.5 * lift * (W**2).sum() + 0.3 * np.abs(W).sum()
+
+    W = stacking_weights(Z, Y, correlation=0.5, sparsity=0.3)
+    for _ in range(200):
+        assert objective(W + 0.01 * rng.normal(size=W.shape)) > objective(W) - 1e-6
+    assert (stacking_weights(Z, Y, correlation=0.0, sparsity=100.0) == 0).all()
+
+
+def test_weighted_stacking_repairs_classifiers_that_miss_a_column():
+    X, Y = data(n=600)
+    blind = {"rain": LogisticRegression(), "wet": LogisticRegression(), "mood": LogisticRegression()}
+    model = WeightedStackingClassifier(blind).fit(X, Y)
+    assert model.weights_.shape == (7, 7)
+    assert model.score(X, Y) > 0.4
+    for table in model.predict_proba(X):
+        np.testing.assert_allclose(table.sum(axis=1), 1)
+    gaps = Y.astype({"wet": "boolean"}).mask(np.random.default_rng(0).random(Y.shape) < 0.2)
+    assert WeightedStackingClassifier().fit(X, gaps).predict(X).shape == Y.shape
