@@ -223,6 +223,13 @@ def test_default_candidates_learn_from_every_kind_of_table():
             candidate.model._fit_codes(rows.X, rows.space, rows.codes, None)
 
 
+def test_rules_of_experts_are_candidates():
+    X, y = penguins()
+    model = AutoJointClassifier(600, models=None, rules=["Gentoo -> Biscoe"], cv=2, n_jobs=1)
+    names = [candidate.name for candidate in model._candidates(rows_of(X, y))]
+    assert {"rules over logistic", "rules over extra-trees"} <= set(names)
+
+
 def test_the_quick_model_takes_as_many_rows_as_it_has_time_for():
     rng = np.random.default_rng(0)
     space = ClassSpace.from_labels([[0, 0], [1, 1]])

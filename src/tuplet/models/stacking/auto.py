@@ -38,9 +38,10 @@ class AutoJointClassifier(JointClassifier):
     """The model to start with: many models are tried within a time, and the best mixture of them is kept.
 
     Candidates of all families (independent, powerset, chains, trees, Bayesian networks, generative networks,
-    neighbours) with several local models (logistic, kernels, extra-trees, forests, boosting) are judged by
-    the joint log-likelihood of rows that they have not seen: first on few rows, then, if they do well, on all
-    rows, fold by fold. What is left is stacked as in `JointStackingClassifier` and fitted to all rows.
+    probit, neighbours, rules if there are any) with several local models (logistic, kernels, extra-trees,
+    forests, boosting) are judged by the joint log-likelihood of rows that they have not seen: first on few
+    rows, then, if they do well, on all rows, fold by fold. What is left is stacked as in
+    `JointStackingClassifier` and fitted to all rows.
 
     Parameters
     ----------
@@ -49,6 +50,8 @@ class AutoJointClassifier(JointClassifier):
         up; with half a second there is a logistic chain, with more there is more.
     models : list or mapping of models, optional
         What to try, instead of the default candidates.
+    rules : sequence of str, Rule or NoisyOr
+        Rules of experts; models that obey them are candidates, too. See `RuleStackingClassifier`.
     cv : int, splitter, or iterable of (train, test)
         Folds of the final comparison.
     temperature : bool
@@ -100,6 +103,7 @@ class AutoJointClassifier(JointClassifier):
         time_budget: float = 60.0,
         *,
         models: Sequence[Any] | Mapping[str, Any] | None = None,
+        rules: Sequence[Any] = (),
         cv: Any = 5,
         temperature: bool = True,
         random_state: Seed = None,
@@ -108,6 +112,7 @@ class AutoJointClassifier(JointClassifier):
     ) -> None:
         self.time_budget = time_budget
         self.models = models
+        self.rules = rules
         self.cv = cv
         self.temperature = temperature
         self.random_state = random_state
@@ -155,7 +160,7 @@ class AutoJointClassifier(JointClassifier):
 
     def _candidates(self, rows: Rows) -> list[Candidate]:
         if self.models is None:
-            found = default_candidates(rows)
+            found = default_candidates(rows, self.rules)
         else:
             found = [Candidate(name, model) for name, model in named_models(self.models).items()]
         rng = np.random.default_rng(self.random_state)

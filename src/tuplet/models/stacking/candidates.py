@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any, final
 
 import numpy as np
@@ -23,6 +24,8 @@ from tuplet.models.generative import GenerativeBayesNetClassifier
 from tuplet.models.independent import IndependentClassifier
 from tuplet.models.neighbors import NeighborClassifier
 from tuplet.models.powerset import PowersetClassifier
+from tuplet.models.probit import ProbitForestClassifier
+from tuplet.models.rules import RuleStackingClassifier
 from tuplet.models.stacking.held_out import Rows
 from tuplet.models.trees import TreeClassifier, TreeMixtureClassifier
 
@@ -33,6 +36,9 @@ _MANY_COLUMNS = 2000
 
 _MANY_COMBINATIONS = 400
 """Distinct combinations of labels beyond which forests of combinations need too much memory."""
+
+_MANY_LATENT = 20_000
+"""Rows times labels beyond which a sampler takes many minutes."""
 
 _FOREST_CELLS = 500_000
 """Rows times combinations for which a forest with leaves of one row takes a gigabyte or two."""
@@ -80,9 +86,16 @@ def _work(rows: Rows) -> int:
     return max(1, len(rows) * int(rows.X.shape[1]) * sum(rows.space.cards))
 
 
-def default_candidates(rows: Rows) -> list[Candidate]:
-    """What is worth a try for these rows, the cheap ones first."""
-    return [*_linear(rows), *_kernels(rows), *_forests(rows), *_networks(rows)]
+def default_candidates(rows: Rows, rules: Sequence[Any] = ()) -> list[Candidate]:
+    """What is worth a try for these rows, the cheap ones first; with rules of experts, if there are any."""
+    return [
+        *_linear(rows),
+        *_rules(rows, rules),
+        *_kernels(rows),
+        *_forests(rows),
+        *_networks(rows),
+        *_probit(rows),
+    ]
 
 
 # -- local models ------------------------------------------------------------------------------------------
@@ -175,6 +188,20 @@ def _forests(rows: Rows) -> Iterator[Candidate]:
     yield Candidate(
         "chain of boosting", _chains(_boosting()), (("4 chains of boosting", _chains(_boosting(), 4)),)
     )
+
+
+def _rules(rows: Rows, rules: Sequence[Any]) -> Iterator[Candidate]:
+    if not rules:
+        return
+    for name, base in (("logistic", _logistic(rows, 0.1)), ("extra-trees", _extra_trees())):
+        yield Candidate(f"rules over {name}", RuleStackingClassifier(base, list(rules), progress=False))
+
+
+def _probit(rows: Rows) -> Iterator[Candidate]:
+    """Yield sums of Bayesian trees: labels of two kinds, few rows, and the package that grows them."""
+    binary = set(rows.space.cards) == {2}
+    if binary and len(rows) * len(rows.space.cards) <= _MANY_LATENT and find_spec("stochtree") is not None:
+        yield Candidate("probit of trees", ProbitForestClassifier(n_chains=2, progress=False))
 
 
 def _networks(rows: Rows) -> Iterator[Candidate]:

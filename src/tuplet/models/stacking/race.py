@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, final
 
 import numpy as np
+from scipy.special import logsumexp
 
 from tuplet.models.stacking.blend import Blend, find_blend
 from tuplet.models.stacking.candidates import Candidate
@@ -119,29 +120,29 @@ class Race:
 
     @property
     def n_folds(self) -> int:
-        """Folds that count: more of them judge better, but slow candidates may have run in few.
+        """Folds that count: all that somebody was judged in, or fewer if slow candidates are worth that.
 
-        Mixtures of those judged in so many folds at least are compared by how much better they are than the
-        best candidate that was judged in most folds.
+        They are if, on the folds that they have, they make the mixture better by two standard errors.
         """
         numbers = [k for k in range(1, len(self.folds) + 1) if self._with(k)]
-        if not numbers:
-            return 0
-        reference = max(self._with(numbers[-1]), key=lambda entry: entry.score)
-        gains = [self._mixture_of(k) - self._score(reference, k) for k in numbers]
-        return max(zip(gains, numbers, strict=True))[1]
+        best = numbers[-1] if numbers else 0
+        for k in reversed(numbers[:-1]):
+            gain = self._mixed(k, k) - self._mixed(best, k)
+            weight = np.concatenate([fold.test_weight for fold in self.folds[:k]])
+            weight /= weight.sum()
+            mean = float(weight @ gain)
+            if mean > 2 * float(np.sqrt(weight**2 @ (gain - mean) ** 2)):
+                best = k
+        return best
 
-    def _mixture_of(self, k: int) -> float:
-        """Held-out log-likelihood per row of the mixture of all that were judged in k folds."""
-        said = [np.concatenate([entry.held[f].log_prob for f in range(k)]) for entry in self._with(k)]
-        return mixture_weights(np.stack(said, axis=1), self._weight(k)).log_likelihood
-
-    def _score(self, entry: Entry, k: int) -> float:
-        weight = self._weight(k)
-        return float(weight @ np.concatenate([entry.held[f].log_prob for f in range(k)]) / weight.sum())
-
-    def _weight(self, k: int) -> Floats:
-        return np.concatenate([fold.test_weight for fold in self.folds[:k]])
+    def _mixed(self, judged_in: int, k: int) -> Floats:
+        """Log-probabilities (n,) of the rows of k folds by the best mixture of those judged in so many."""
+        said = [np.concatenate([e.held[f].log_prob for f in range(k)]) for e in self._with(judged_in)]
+        log_prob = np.stack(said, axis=1)
+        weight = np.concatenate([fold.test_weight for fold in self.folds[:k]])
+        with np.errstate(divide="ignore"):
+            log_weights = np.log(mixture_weights(log_prob, weight).weights)
+            return np.asarray(logsumexp(log_prob + log_weights, axis=1))
 
     def _with(self, k: int) -> list[Entry]:
         return [entry for entry in self.entries if all(f in entry.held for f in range(k))]
