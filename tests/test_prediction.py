@@ -13,7 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from scipy.stats import norm
 
+from tuplet import ChainClassifier, load_penguins
 from tuplet.exceptions import (
     ApproximationWarning,
     ImpossibleEvidenceError,
@@ -23,7 +25,7 @@ from tuplet.exceptions import (
     MissingDependencyError,
 )
 from tuplet.inference import BeliefPropagation, Exact, Factor
-from tuplet.joint import Atoms, Autoregressive, Enumerate, FactorGraph, Mixture, MonteCarlo
+from tuplet.joint import Atoms, Autoregressive, Enumerate, FactorGraph, Mixture, MonteCarlo, Probit
 from tuplet.joint.base import JointDistribution, Ranking, all_outcomes
 from tuplet.losses import Abstain, Hamming
 from tuplet.prediction import JointPrediction
@@ -669,3 +671,40 @@ def test_errors_from_below_the_rim_speak_of_variables_by_name():
         prediction.marginals()
     with pytest.raises(InputError, match="'weather' has 3 values"):
         prediction.decide("f1")
+
+
+# -- credible intervals ------------------------------------------------------------------------------------
+
+
+def probit_prediction():
+    rng = np.random.default_rng(0)
+    means, half = rng.normal(size=(50, 3, 2)), rng.uniform(-0.5, 0.5, size=50)
+    correlations = np.array([[[1, r], [r, 1]] for r in half])
+    space = ClassSpace.from_labels(pd.DataFrame({"a": ["no", "yes"], "b": [0, 1]}))
+    return means, JointPrediction(Probit(means, correlations), space, pd.Index(list("xyz")))
+
+
+def test_intervals_of_labels_are_quantiles_of_the_draws():
+    means, prediction = probit_prediction()
+    table = prediction.intervals(level=0.8)
+    assert table["row"].tolist() == list("xxyyzz")
+    assert table["variable"].tolist() == ["a", "b"] * 3
+    assert table["label"].tolist() == ["yes", "1"] * 3
+    draws = norm.cdf(means).reshape(50, 6)
+    np.testing.assert_allclose(table["lower"], np.quantile(draws, 0.1, axis=0), atol=1e-9)
+    np.testing.assert_allclose(table["upper"], np.quantile(draws, 0.9, axis=0), atol=1e-9)
+    np.testing.assert_allclose(table["probability"], draws.mean(axis=0), atol=1e-9)
+
+
+def test_intervals_of_combinations_hold_their_probability():
+    _, prediction = probit_prediction()
+    table = prediction.intervals({"a": "yes", "b": [0, 1, 1]})
+    assert table.index.tolist() == list("xyz")
+    assert ((table["lower"] < table["probability"]) & (table["probability"] < table["upper"])).all()
+
+
+def test_a_distribution_without_draws_has_no_intervals():
+    X, y = load_penguins(return_X_y=True)
+    prediction = ChainClassifier().fit(X, y).predict_joint(X[:2])
+    with pytest.raises(InputError, match="need draws of a model's parameters, which Autoregressive does not"):
+        prediction.intervals()

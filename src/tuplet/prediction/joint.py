@@ -20,6 +20,7 @@ from tuplet.prediction.arguments import check_count, check_loss, row_positions
 from tuplet.prediction.estimates import warn_estimated
 from tuplet.prediction.evidence import encode_known, known_text
 from tuplet.prediction.frames import marginal_frame, tidy_frame
+from tuplet.prediction.intervals import label_intervals, outcome_intervals, require_draws
 from tuplet.space import ClassSpace
 from tuplet.space.containers import listing
 from tuplet.space.words import clip
@@ -213,6 +214,29 @@ class JointPrediction:
         if (codes == UNKNOWN).any() or not self.distribution.scores_exactly:
             warn_estimated(query, self.distribution, measure=False)
         return answer
+
+    @_named
+    def intervals(self, Y: Any = None, level: float = 0.95) -> pd.DataFrame:
+        """Credible intervals of probabilities, for models with posterior draws.
+
+        Parameters
+        ----------
+        Y : labels as in training, or a mapping of names to labels, optional
+            Whose probabilities to bound, as in `log_prob`; by default those of single labels.
+        level : float
+            Share of the draws inside an interval.
+
+        Returns
+        -------
+        DataFrame
+            `probability`, `lower` and `upper`: a line for each row, or for each row and class variable, whose
+            second label is meant.
+        """
+        joint = require_draws(self.distribution)
+        if Y is None:
+            return label_intervals(joint, self.space, self._row_names(np.arange(len(self))), level)
+        codes = encode_known(self.space, Y, len(self), "intervals", self.index)
+        return outcome_intervals(joint, codes, joint.log_prob(codes), self.index, level)
 
     @_named
     def entropy(self) -> Floats:
