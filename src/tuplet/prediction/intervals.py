@@ -20,8 +20,8 @@ def require_draws(joint: JointDistribution) -> Probit:
     """Return the distribution if it has draws; raise `InputError` otherwise."""
     if not isinstance(joint, Probit):
         raise InputError(
-            f"intervals: credible intervals need draws of a model's parameters, which {type(joint).__name__} does"
-            " not have; ProbitClassifier and ProbitForestClassifier give them."
+            "intervals: credible intervals need draws of a model's parameters, which"
+            f" {type(joint).__name__} does not have; ProbitClassifier and ProbitForestClassifier give them."
         )
     return joint
 
