@@ -18,6 +18,8 @@ from tuplet.models import (
     OutputCodingClassifier,
     PowersetClassifier,
     PriorClassifier,
+    ProbitClassifier,
+    ProbitForestClassifier,
     RandomFieldClassifier,
     RuleStackingClassifier,
     StackedFeaturesClassifier,
@@ -55,10 +57,13 @@ MODELS = [
     RuleStackingClassifier(random_state=0, progress=False),
     WeightedStackingClassifier(),
     AutoJointClassifier(time_budget=0.5),
+    ProbitClassifier(n_burn=40, n_draws=30, thin=1, n_chains=1, random_state=0),
+    ProbitForestClassifier(5, n_burn=40, n_draws=30, thin=1, n_chains=1, random_state=0),
     DecisionClassifier(IndependentClassifier()),
 ]
 
 
+@pytest.mark.filterwarnings("ignore:Probit.*the training rows show one label only")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 @parametrize_with_checks(MODELS)
 def test_scikit_learn_check(estimator, check):

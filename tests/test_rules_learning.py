@@ -226,7 +226,7 @@ def test_contributions_are_what_is_lost_without_a_rule():
 
 
 def test_an_interrupt_keeps_the_rules_so_far(monkeypatch):
-    from tuplet.rules import learning
+    from tuplet.rules import learning_path
 
     calls = []
 
@@ -236,7 +236,7 @@ def test_an_interrupt_keeps_the_rules_so_far(monkeypatch):
             raise KeyboardInterrupt
         return best_rule(*arguments)
 
-    monkeypatch.setattr(learning, "best_rule", impatient)
+    monkeypatch.setattr(learning_path, "best_rule", impatient)
     learned = learn_rules(exclusive(), rng=np.random.default_rng(0), progress=False)
     assert learned.interrupted
     assert learned.terms[0].scope == (0, 1)

@@ -12,13 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from tuplet.exceptions import InputError
 from tuplet.joint import JointDistribution
-from tuplet.local.inputs import Features, as_pandas, n_rows, take_rows
+from tuplet.local.inputs import Features, as_pandas, n_rows
 from tuplet.models.base import JointClassifier
-from tuplet.models.cross_fitting import fold_weights
 from tuplet.models.rules.beliefs import read_table
 from tuplet.models.rules.changes import ChangeableRules
-from tuplet.models.rules.expert import split_experts
-from tuplet.models.rules.sources import Source, make_sources
+from tuplet.models.rules.expert import Experts, split_experts
+from tuplet.models.rules.held_out import HeldOut, held_out_beliefs
+from tuplet.models.rules.sources import make_sources
 from tuplet.progress import Show
 from tuplet.rules import NoisyOr, Rule, RuleJoint, RuleSet, compile_rules
 from tuplet.rules.calibration import CalibrationKind, learn_calibrator
@@ -172,12 +172,18 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
             n_jobs=self.n_jobs,
         )
         self._learn_priors(codes, sample_weight)
-        rows, beliefs, weights = self._held_out(sources, X, codes, sample_weight, bool(experts.learnable))
+        learns = self.n_rules != 0 and space.n_variables > 1
+        if learns or experts.places or self.calibration != "identity":
+            held = held_out_beliefs(sources, space, X, codes, sample_weight, self.n_folds)
+        else:
+            held = HeldOut(np.zeros(0, dtype=np.intp), {}, None)
         self.calibrators_ = {
-            name: learn_calibrator(self.calibration, table, codes[rows, space.position(name)], weights)
-            for name, table in beliefs.items()
+            name: learn_calibrator(
+                self.calibration, table, codes[held.rows, space.position(name)], held.weights
+            )
+            for name, table in held.beliefs.items()
         }
-        self._learn_rules(rows, beliefs, codes, weights, experts)
+        self._learn_rules(held, codes, experts)
         self.sources_ = [source.fitted(X, space, codes, sample_weight) for source in sources]
 
     def _check_settings(self) -> None:
@@ -208,53 +214,11 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
             prior = read_table(self.space_, name, table)
             self.priors_[self.space_.names[self.space_.position(name)]] = prior[0]
 
-    def _held_out(
-        self, sources: list[Source], X: Features, codes: Codes, sample_weight: Floats | None, needed: bool
-    ) -> tuple[Codes, dict[str, Floats], Floats | None]:
-        """Return rows (r,), beliefs about them of classifiers that have not seen them, and weights (r,).
-
-        A row whose weight lies in several folds comes several times, each with its part of the weight.
-        """
-        learns = (self.n_rules != 0 and self.space_.n_variables > 1) or self.calibration != "identity"
-        if not (learns or needed):
-            return np.zeros(0, dtype=np.intp), {}, None
-        fitted = [source for source in sources if not source.prefit]
-        if not fitted:
-            beliefs = [source.beliefs(X, self.space_) for source in sources]
-            merged = {name: table for each in beliefs for name, table in each.items()}
-            return np.arange(len(codes)), merged, sample_weight
-        rows, weights, parts = [], [], []
-        whole = np.ones(len(codes)) if sample_weight is None else sample_weight
-        for share in fold_weights(X, codes, sample_weight, self.n_folds).T:
-            held, rest = np.flatnonzero(share > 0), whole - share
-            used = np.flatnonzero(rest > 0)
-            if not len(held) or not len(used):
-                continue
-            some = None if sample_weight is None else rest[used]
-            parts.append(self._ask_fold(sources, X, codes, used, some, take_rows(X, held)))
-            rows.append(held)
-            weights.append(share[held])
-        if not parts:
-            return np.zeros(0, dtype=np.intp), {}, None
-        merged = {name: np.vstack([part[name] for part in parts]) for name in parts[0]}
-        return np.concatenate(rows), merged, None if sample_weight is None else np.concatenate(weights)
-
-    def _ask_fold(
-        self, sources: list[Source], X: Features, codes: Codes, used: Codes, weights: Any, asked: Features
-    ) -> dict[str, Floats]:
-        beliefs: dict[str, Floats] = {}
-        for source in sources:
-            fitted = source.fitted(take_rows(X, used), self.space_, codes[used], weights)
-            beliefs |= fitted.beliefs(asked, self.space_)
-        return beliefs
-
-    def _learn_rules(
-        self, rows: Codes, beliefs: dict[str, Floats], codes: Codes, weights: Floats | None, experts: Any
-    ) -> None:
+    def _learn_rules(self, held: HeldOut, codes: Codes, experts: Experts) -> None:
         evidence = Evidence(
-            tuple(self._calibrated(beliefs, len(rows))),
-            codes[rows],
-            np.ones(len(rows)) if weights is None else weights,
+            tuple(self._calibrated(held.beliefs, len(held.rows))),
+            codes[held.rows],
+            np.ones(len(held.rows)) if held.weights is None else held.weights,
             experts.fixed_factors,
         )
         self.learned_ = learn_rules(
