@@ -80,7 +80,7 @@ class Pretender:
         if refit:
             return Done("fitted")
         log_prob = quality + self.rng.normal(size=len(task.args[1].test))
-        return Done(HeldOut(log_prob, None, took, 0.0))
+        return Done(HeldOut(log_prob, None, took, 0.0, float(log_prob.mean()), float(len(log_prob))))
 
 
 @given(
@@ -240,6 +240,56 @@ def test_the_quick_model_takes_as_many_rows_as_it_has_time_for():
     weights[17] = 1.0
     _, one = quick_model(Rows(rows.X, rows.codes, weights, space))
     assert len(one) == 1
+
+
+def test_rows_without_weight_do_not_count_in_heats():
+    rng = np.random.default_rng(0)
+    weights = np.zeros(2400)
+    weights[rng.permutation(2400)[:600]] = 1.0
+    space = ClassSpace.from_labels([[0, 0], [1, 1]])
+    rows = Rows(rng.normal(size=(2400, 2)), rng.integers(2, size=(2400, 2)), weights, space)
+    candidates = [Candidate(f"c{i}", (-float(i), 0.01)) for i in range(3)]
+    race = Race(rows, candidates, make_folds(rows, 3), Pretender(Hours(1e6), rng), temperature=False)
+    race.run()
+    assert race.n_folds == 3
+    assert race.blend().n_rows == 600
+
+
+def test_a_row_that_all_candidates_rule_out_does_not_end_the_race():
+    X, y = [[0.0], [1.0]] * 20, [["hi", "on"], ["lo", "off"]] * 19 + [["hi", "off"]] * 2
+    model = AutoJointClassifier(600, models=[PowersetClassifier(smoothing=0.0)], cv=4, n_jobs=1).fit(X, y)
+    assert set(model.weights_) == {"powerset"}
+
+
+def test_scores_of_candidates_count_weights():
+    X, y = penguins()
+    weights = np.where(np.arange(len(X)) % 2, 5.0, 1.0)
+    models = {"a": IndependentClassifier(), "b": PriorClassifier()}
+    model = AutoJointClassifier(600, models=models, cv=3, n_jobs=1).fit(X, y, weights)
+    stack = JointStackingClassifier(models, cv=3).fit(X, y, weights)
+    board = model.leaderboard_.set_index("model")["log_likelihood"]
+    assert board["a"] == pytest.approx(stack.log_likelihoods_["a"], abs=1e-6)
+
+
+@pytest.mark.parametrize("n_jobs", [0, "all"])
+def test_a_number_of_processes_is_a_number(n_jobs):
+    X, y = penguins()
+    with pytest.raises(InputError, match="n_jobs must be a number of processes"):
+        AutoJointClassifier(0.5, n_jobs=n_jobs).fit(X, y)
+
+
+def test_rules_with_unknown_names_are_an_error_at_once():
+    X, y = penguins()
+    with pytest.raises(InputError, match="emperor"):
+        AutoJointClassifier(0.5, rules=["emperor -> Biscoe"]).fit(X, y)
+
+
+def test_the_summary_says_what_happened():
+    X, y = penguins()
+    broken = AutoJointClassifier(600, models={"bad": Noted(os.devnull, "fail")}, cv=2, n_jobs=1).fit(X, y)
+    assert broken.summary_.startswith("All models failed (the first one failed: ValueError: no luck today)")
+    alone = AutoJointClassifier(600).fit([[1.0]], [["a", "b"]])
+    assert alone.summary_.startswith("Too few rows to hold any out")
 
 
 @pytest.mark.parametrize("budget", [0, -1, "long", None, float("inf"), float("nan")])

@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import KFold
+from sklearn.model_selection import KFold, StratifiedKFold
 
 from tuplet import (
     ChainClassifier,
@@ -98,6 +98,14 @@ def test_weights_equal_those_of_a_generic_solver(seed):
     np.testing.assert_allclose(mixture_weights(log_prob, weight).weights, generic.x, atol=1e-6)
 
 
+def test_weights_are_found_where_members_differ_by_dozens_of_nats():
+    rng = np.random.default_rng(1)
+    for _ in range(150):
+        n, members = rng.integers(5, 60), rng.integers(2, 7)
+        log_prob = rng.normal(size=(n, members)) * rng.uniform(40, 100)
+        assert mixture_weights(log_prob, rng.random(n) + 0.01).gap < 1e-6
+
+
 def test_a_row_that_nobody_explains_is_an_error():
     with pytest.raises(InputError, match="row 1 a positive probability"):
         mixture_weights(np.array([[0.0, -1], [-np.inf, -np.inf]]))
@@ -129,6 +137,11 @@ def test_a_gate_that_gains_nothing_is_left_out():
     X, log_prob = two_experts()
     shuffled = log_prob[np.random.default_rng(1).permutation(400)]
     assert fit_gate(X, shuffled, np.ones(400), np.arange(400) % 4, np.array([0.5, 0.5])) is None
+
+
+def test_a_gate_needs_rows_that_it_has_not_seen():
+    X, log_prob = two_experts()
+    assert fit_gate(X, log_prob, np.ones(400), np.zeros(400, int), np.array([0.5, 0.5])) is None
 
 
 def test_a_gate_starts_from_constant_weights_and_only_climbs():
@@ -198,6 +211,23 @@ def test_a_model_is_judged_by_rows_that_it_has_not_seen():
         found.log_prob, by_hand.predict_joint(X.iloc[fold.test]).log_prob(y.iloc[fold.test])
     )
     assert found.table.shape == (2, np.prod(rows.space.cards))
+
+
+@pytest.mark.parametrize(
+    ("cv", "message"),
+    [
+        ([], "gives no folds"),
+        ([(1,)], "fold 1 must be a pair"),
+        ([([0, 1], [2, 10**6])], "fold 1 must be a pair"),
+        ([([0, 1], [1, 2])], "same rows"),
+        (KFold(1000), "KFold cannot split"),
+        (StratifiedKFold(3), "StratifiedKFold cannot split"),
+    ],
+)
+def test_folds_that_cannot_be_made_are_an_error(cv, message):
+    X, y = penguins()
+    with pytest.raises(InputError, match=message):
+        JointStackingClassifier([PriorClassifier()], cv=cv).fit(X, y)
 
 
 @pytest.mark.parametrize("cv", [1, "five", 2.5])

@@ -21,6 +21,7 @@ from tuplet.models.stacking.held_out import Rows, fit_on, make_folds
 from tuplet.models.stacking.members import named_models
 from tuplet.models.stacking.race import Race
 from tuplet.progress import Progress, Show, duration_text
+from tuplet.rules import RuleSet
 from tuplet.typing import Codes, Floats, Seed
 
 __all__ = ["AutoJointClassifier"]
@@ -133,11 +134,12 @@ class AutoJointClassifier(JointClassifier):
         rows = Rows(X, codes, sample_weight, self.space_)
         candidates = self._candidates(rows)
         folds = make_folds(rows, self.cv)
-        self._keep_quick(rows)
-        if clock.left < _WORTHWHILE or not folds:
+        n_workers, no_time = self._n_workers(), f"No time to compare models in {self.time_budget:g} s"
+        if not folds or clock.budget < _WORTHWHILE:
+            self._keep_quick(rows, no_time if folds else "Too few rows to hold any out")
             self.leaderboard_ = _board([], self.weights_)
             return
-        n_workers = effective_n_jobs(self.n_jobs)
+        self._keep_quick(rows, no_time)
         with (
             Crew(rows, n_workers, clock) as crew,
             Progress("Trying models", round(clock.budget), show=self.progress) as progress,
@@ -163,19 +165,27 @@ class AutoJointClassifier(JointClassifier):
             found = default_candidates(rows, self.rules)
         else:
             found = [Candidate(name, model) for name, model in named_models(self.models).items()]
+        RuleSet(self.rules).compile(rows.space)  # a name that nobody knows is an error at once
         rng = np.random.default_rng(self.random_state)
         return [candidate.seeded(rng) for candidate in found]
 
-    def _keep_quick(self, rows: Rows) -> None:
+    def _n_workers(self) -> int:
+        try:
+            return int(effective_n_jobs(self.n_jobs))
+        except (TypeError, ValueError):
+            raise InputError(
+                f"AutoJointClassifier: n_jobs must be a number of processes or -1 for all cores, found"
+                f" {self.n_jobs!r}."
+            ) from None
+
+    def _keep_quick(self, rows: Rows, reason: str) -> None:
         """Have something to return whatever comes."""
         model, some = quick_model(rows)
         self.models_ = {_QUICK: fit_on(model, some)}
         self._blend = Blend({_QUICK: 1.0}, {_QUICK: np.nan}, np.nan, np.inf, 0)
         self._take_over(self._blend)
-        self.summary_ = (
-            f"No time to compare models in {self.time_budget:g} s: a chain of logistic regressions on"
-            f" {len(some):,} of {len(rows):,} rows."
-        )
+        self._quick = f"a chain of logistic regressions on {len(some):,} of {len(rows):,} rows."
+        self.summary_ = f"{reason}: {self._quick}"
 
     def _keep_best(self, race: Race) -> None:
         blend = race.blend()
@@ -198,6 +208,9 @@ class AutoJointClassifier(JointClassifier):
         self.leaderboard_ = _board(race.entries, self.weights_)
         judged = sum(bool(entry.held) for entry in race.entries)
         if _QUICK in self.weights_:
+            ends = [entry.status for entry in race.entries]
+            if all(end.startswith(("failed", "crashed")) for end in ends):
+                self.summary_ = f"All models failed (the first one {ends[0]}): {self._quick}"
             return
         self.summary_ = (
             f"{judged} of {len(race.entries)} models judged by {race.n_folds} of {len(race.folds)} folds of"

@@ -21,6 +21,9 @@ from tuplet.processes import CrashedError, OverTimeError, StoppedError, Workers
 
 __all__ = ["Clock", "Crew", "Done", "Task"]
 
+_PART = 0.25
+"""Share of the time left that a task of unknown length may take."""
+
 
 @final
 class Clock:
@@ -55,6 +58,9 @@ class Task:
         Seconds that it should take.
     light : bool
         Whether it surely takes a moment only, so that it can be done right here, where it cannot be stopped.
+    unknown : bool
+        Whether nobody knows how long it takes; then it gets a part of what is left, or one that never ends
+        would take the time of all others.
     """
 
     key: Any
@@ -62,6 +68,7 @@ class Task:
     args: tuple[Any, ...]
     expected: float = 0.0
     light: bool = False
+    unknown: bool = False
 
 
 @final
@@ -152,9 +159,15 @@ class Crew:
         kept = reserve()
         if self.clock.left - kept <= task.expected:
             return Done(status="no time")
+        limit = (self.clock.left - kept) * _PART if task.unknown else None
         try:
             value = self._workers.run(
-                _work, self._file, task.function, task.args, deadline=self.clock.at(kept)
+                _work,
+                self._file,
+                task.function,
+                task.args,
+                time_limit=limit,
+                deadline=self.clock.at(kept),
             )
         except OverTimeError:
             return Done(status="over time")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 import numpy as np
@@ -12,6 +12,9 @@ from tuplet.models.stacking.clock import Done
 from tuplet.models.stacking.held_out import Fold, HeldOut
 
 __all__ = ["Entry", "Heat"]
+
+_LEAST = -700.0
+"""Log-probability at which a row that a candidate rules out is counted: a row may be impossible for all."""
 
 _GROWTH_OF_TIME = 1.3
 """Power of the number of rows with which the time of a fit is expected to grow."""
@@ -54,7 +57,8 @@ class Entry:
         """Held-out log-likelihood per row: of all rows so far, or of the last heat of fewer."""
         if not self.held:
             return self.log_likelihood
-        return float(np.mean(np.concatenate([held.log_prob for held in self.held.values()])))
+        parts = list(self.held.values())  # at once: others may add to them meanwhile
+        return sum(part.weight * part.log_likelihood for part in parts) / sum(part.weight for part in parts)
 
     def expected(self, n: int) -> float:
         """Seconds that a heat of n rows should take; 0 if nothing is known."""
@@ -74,7 +78,8 @@ class Entry:
             self.n_rows, self.status = heat.n_rows, "judged"
             self.fit_seconds, self.predict_seconds = done.value.fit_seconds, done.value.predict_seconds
             if heat.number is not None:
-                self.held[heat.number] = done.value
+                log_prob = np.maximum(done.value.log_prob, _LEAST)
+                self.held[heat.number] = replace(done.value, log_prob=log_prob)
         elif not self.held:
             self.status = done.status
 

@@ -97,6 +97,8 @@ def fit_gate(
     weights : array, shape (C,)
         The best constant weights, all positive.
     """
+    if len(np.unique(fold)) < 2:
+        return None  # nothing would be held out from a gate
     axes = _Axes(X)
     inputs, start = axes(X), np.log(weights)
     constant = logsumexp(log_prob + start, axis=1)
@@ -106,7 +108,7 @@ def fit_gate(
     difference = trials[best] - constant
     gain = float(share @ difference)
     error = float(np.sqrt(share**2 @ (difference - gain) ** 2))
-    if gain <= _ERRORS * error:
+    if gain <= max(_ERRORS * error, 1e-9):  # on few rows errors of rounding look like a gain
         return None
     intercept, slopes = _fit(inputs, log_prob, sample_weight, start, _PENALTIES[best])
     return Gate(axes, intercept, slopes, _PENALTIES[best], gain, error)

@@ -64,12 +64,18 @@ class HeldOut:
     table : array, shape (some rows, outcomes), or None
         Log-probabilities of all outcomes of the first rows.
     fit_seconds, predict_seconds : float
+    log_likelihood : float
+        Mean of `log_prob`, by the weights of the rows.
+    weight : float
+        Sum of these weights.
     """
 
     log_prob: Floats
     table: Floats | None
     fit_seconds: float
     predict_seconds: float
+    log_likelihood: float
+    weight: float
 
 
 def make_folds(rows: Rows, cv: Any) -> list[Fold]:
@@ -83,7 +89,9 @@ def make_folds(rows: Rows, cv: Any) -> list[Fold]:
             raise InputError(f"cv must be at least 2 folds, found {cv}.")
         folds = _by_digest(rows, int(cv))
     else:
-        folds = [_fold(rows, *pair) for pair in _pairs(cv, rows)]
+        folds = [_fold(rows, number, pair) for number, pair in enumerate(_pairs(cv, rows), start=1)]
+        if not folds:
+            raise InputError("cv gives no folds; pass a number of them, such as 5.")
     return [fold for fold in folds if len(fold.train) and len(fold.test)]
 
 
@@ -105,7 +113,11 @@ def _weighted(rows: Rows, teach: Floats, judge: Floats) -> Fold:
 def _pairs(cv: Any, rows: Rows) -> Iterable[Any]:
     if hasattr(cv, "split") and not isinstance(cv, str):
         labels = rows.space.decode(rows.codes)
-        return iter(cv.split(np.zeros((len(rows), 1)), labels))
+        try:
+            return list(cv.split(np.zeros((len(rows), 1)), labels))
+        except (TypeError, ValueError) as error:
+            reason = " ".join(str(error).split())
+            raise InputError(f"cv: {type(cv).__name__} cannot split these rows ({reason}).") from None
     if isinstance(cv, Iterable) and not isinstance(cv, str):
         return cv
     raise InputError(
@@ -114,8 +126,13 @@ def _pairs(cv: Any, rows: Rows) -> Iterable[Any]:
     )
 
 
-def _fold(rows: Rows, train: Any, test: Any) -> Fold:
-    train, test = (np.arange(len(rows))[side] for side in (train, test))
+def _fold(rows: Rows, number: int, pair: Any) -> Fold:
+    try:
+        train, test = (np.arange(len(rows))[np.asarray(side)] for side in pair)
+    except (IndexError, TypeError, ValueError):
+        raise InputError(
+            f"cv: fold {number} must be a pair of training and test positions below {len(rows)}, or masks."
+        ) from None
     if np.intersect1d(train, test).size:
         raise InputError("cv: a fold has the same rows in training and in test.")
     weights = np.ones(len(rows)) if rows.weights is None else rows.weights
@@ -139,7 +156,9 @@ def judge(model: Any, rows: Rows, fold: Fold, n_tables: int = 0) -> HeldOut:
     fitted = fit_on(model, rows.take(fold.train, fold.train_weight))
     middle = time.perf_counter()
     log_prob, tables = _ask(fitted, rows.X, rows.codes, fold.test, n_tables)
-    return HeldOut(log_prob, tables, middle - start, time.perf_counter() - middle)
+    seconds = middle - start, time.perf_counter() - middle
+    weight = float(fold.test_weight.sum())
+    return HeldOut(log_prob, tables, *seconds, float(fold.test_weight @ log_prob / weight), weight)
 
 
 _CHUNK = 4096

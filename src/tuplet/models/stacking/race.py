@@ -80,26 +80,31 @@ class Race:
         """Run all heats that there is time for."""
         for size in first_rows(len(self.rows)):
             self._heat(size)
-        self._run_folds(self.running, [0])
+        # What takes a moment is judged in all folds at once, while the others start.
+        light = [entry for entry in self.running if entry.candidate.light]
+        heavy = [entry for entry in self.running if not entry.candidate.light]
+        self._judge([*self._heats(light, range(len(self.folds))), *self._heats(heavy, [0])])
         said = {entry.name: entry.held[0].log_prob for entry in self._with(1)}
         self.running = self._best(said, self.folds[0].test_weight, "the first fold")
-        self._run_folds(self.running, range(1, len(self.folds)))
+        self._judge(self._heats(self.running, range(1, len(self.folds))))
         self._try_richer()
 
     def _heat(self, size: int) -> None:
         """Judge the candidates by the last third of some rows."""
         order = np.random.default_rng(0).permutation(len(self.rows))[:size]
         fold = _split(self.rows, order)
+        if not len(fold.test):  # hardly any of these rows have a weight
+            return
         said: dict[str, Floats] = {}
         for heat, held in self._judge([Heat(entry, fold, size) for entry in self.running]):
-            heat.entry.log_likelihood = float(fold.test_weight @ held.log_prob / fold.test_weight.sum())
+            heat.entry.log_likelihood = held.log_likelihood
             said[heat.entry.name] = held.log_prob
         self.running = self._best(said, fold.test_weight, f"{size:,} rows")
 
-    def _run_folds(self, entries: Sequence[Entry], numbers: Iterable[int]) -> None:
-        """Judge candidates in folds of all rows, one fold after the other."""
+    def _heats(self, entries: Sequence[Entry], numbers: Iterable[int]) -> list[Heat]:
+        """Return the folds of all rows that candidates have not run in yet, one fold after the other."""
         n = len(self.rows)
-        self._judge([Heat(entry, self.folds[f], n, f) for f in numbers for entry in entries])
+        return [Heat(entry, self.folds[f], n, f) for f in numbers for entry in entries if f not in entry.held]
 
     def _try_richer(self) -> None:
         """Judge richer kinds of those candidates that the mixture leans on."""
@@ -114,7 +119,7 @@ class Race:
             for name, model in entry.candidate.richer
         ]
         self.entries += new
-        self._run_folds(new, range(self.n_folds))
+        self._judge(self._heats(new, range(self.n_folds)))
 
     # -- who is left --------------------------------------------------------------------------------------
 
@@ -221,7 +226,8 @@ class Race:
         whole = heat.number is not None
         tables = n_tables(self.rows.space.cards, len(heat.fold.test)) if whole else 0
         work = heat.candidate.model, heat.fold, tables
-        return Task(number, _judge, work, heat.expected, heat.candidate.light)
+        known = bool(heat.entry.n_rows)
+        return Task(number, _judge, work, heat.expected, heat.candidate.light, not known)
 
 
 def first_rows(n: int) -> list[int]:
@@ -235,9 +241,9 @@ def first_rows(n: int) -> list[int]:
 
 def _split(rows: Rows, some: Any) -> Fold:
     """Return two thirds of some rows to learn from, and one third to be judged by."""
-    cut = -(-2 * len(some) // 3)
     weights = np.ones(len(rows)) if rows.weights is None else rows.weights
     some = some[weights[some] > 0]
+    cut = -(-2 * len(some) // 3)
     train, test = some[:cut], some[cut:]
     return Fold(train, None if rows.weights is None else weights[train], test, weights[test])
 

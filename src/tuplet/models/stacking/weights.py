@@ -19,6 +19,10 @@ _GAP = 1e-12
 _ZERO = 1e-7
 """Weights below this are zero: dropping one costs at most that much, relative to the likelihood."""
 
+_STEEP = 10.0
+"""Slope from which a step of EM follows each Newton step: far from the answer, on rows that members explain
+by dozens of nats better or worse, the second-order model reaches nowhere."""
+
 _RIDGE = 1e-13
 """Relative size of what is added to the curvature, which is singular where members agree on all rows."""
 
@@ -85,6 +89,8 @@ def mixture_weights(
         if slopes.max() - 1 <= _GAP:
             break
         weights = _step(prob, share, weights, slopes)
+        if slopes.max() > _STEEP:
+            weights = weights * (share @ (prob / (prob @ weights)[:, None]))
         iterations += 1
     weights = _cleared(prob, share, weights)
     mixed = prob @ weights
