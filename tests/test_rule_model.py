@@ -161,3 +161,78 @@ def test_the_example_runs(capsys):
     assert "camera: walking 0.007, normal 0.289, overhead 0.703" in said
     assert "P(high) = 0.70:  P(overhead) = 0.7898" in said
     assert "these rules contradict each other" in said
+
+
+# -- mistakes -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        (["low", "fair", "high"], "must be numbers"),
+        ("often", "must be numbers"),
+        ([[0.2, 0.3, 0.5], [0.2, 0.8]], "must be numbers, equally many in every row"),
+        (pd.DataFrame([["x", "y", "z"]], columns=VARIABLES["camera"]), "must be numbers"),
+        (pl.DataFrame([["x"], ["y"], ["z"]], schema=VARIABLES["camera"]), "must be numbers"),
+        ({"walking": [0.2, 0.5], "normal": [0.3, 0.2], "overhead": [0.5, 0.3]}, "pass a frame"),
+        ({"walking": [0.2, 0.5], "normal": 0.3, "overhead": 0.5}, "must be numbers"),
+        ({"walking": "x", "normal": 0.3, "overhead": 0.5}, "must be numbers"),
+    ],
+)
+def test_tables_that_hold_no_numbers_are_refused(table, said):
+    with pytest.raises(InputError, match=f"The beliefs about 'camera' .*{said}"):
+        RuleModel(VARIABLES, EXPERT).predict_joint({"camera": table})
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"variables": {"a": 3}}, "categories of 'a' must be a list"),
+        ({"variables": {"a": [["x"], ["y"]]}}, "categories of 'a' must be a list"),
+        ({"rules": None}, "Rules must be a list"),
+        ({"rules": 3}, "Rules must be a list"),
+        ({"priors": 3}, "Priors must be a mapping"),
+        ({"priors": [0.5, 0.5]}, "Priors must be a mapping"),
+        ({"priors": {"shoes": "x"}}, "must be numbers"),
+        ({"priors": {"shoes": [np.nan, np.nan]}}, "one row of probabilities, found missing"),
+        ({"priors": {"shoes": [[0.5, 0.5]] * 2}}, "one row of probabilities, found 2 rows"),
+        ({"method": "zz"}, "method must be one of"),
+        ({"rules": EXPERT, "method": "inclusion-exclusion"}, "needs rules that are disjunctions"),
+    ],
+)
+def test_bad_settings_are_refused_at_once(settings, said):
+    with pytest.raises(InputError, match=said):
+        RuleModel(**{"variables": VARIABLES, **settings})
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"name": "helmet", "categories": "xy"}, "add_variable: the categories"),
+        ({"name": "helmet", "prior": np.nan}, "one row of probabilities"),
+        ({"name": "helmet", "prior": [[0.5, 0.5]] * 2}, "one row of probabilities"),
+        ({"name": "shoes"}, "already"),
+    ],
+)
+def test_added_variables_are_checked(settings, said):
+    with pytest.raises(InputError, match=said):
+        RuleModel(VARIABLES, EXPERT).add_variable(**settings)
+
+
+@pytest.mark.parametrize(
+    ("row", "said"), [("a", "must be an integer"), (1.5, "must be an integer"), (1, "no row 1; there are 1")]
+)
+def test_rows_to_be_explained_are_checked(row, said):
+    with pytest.raises(InputError, match=said):
+        RuleModel(VARIABLES, EXPERT).explain(ONE_ROW, row)
+
+
+def test_contributions_want_labels_of_the_same_rows():
+    labels = pd.DataFrame([["overhead", "standing", "high"]] * 2, columns=list(VARIABLES))
+    with pytest.raises(InputError, match="1 rows, but labels of 2"):
+        RuleModel(VARIABLES, EXPERT).contributions(ONE_ROW, labels)
+
+
+def test_predictions_tell_the_rows_on_which_estimates_settled():
+    prediction = RuleModel(VARIABLES, EXPERT, method="propagation").predict_joint(ONE_ROW)
+    assert prediction.distribution.converged.shape == (1,)

@@ -2,16 +2,20 @@
 
 import pickle
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
 
-from tuplet.exceptions import InputError
+from tuplet.exceptions import InputError, TupletWarning
 from tuplet.models import ChainClassifier, IndependentClassifier
 from tuplet.models.rules import RuleModel, RuleStackingClassifier
 from tuplet.models.weighted_stacking import WeightedStackingClassifier, label_similarity, stacking_weights
@@ -267,6 +271,144 @@ def test_labels_come_and_go():
         model.add_label("mood")
 
 
+def unchanged(model, X, change, said):
+    """Assert that a change is refused and leaves the model as it was."""
+    before, text = model.predict_proba(X), repr(model.space_)
+    with pytest.raises(InputError, match=said):
+        change(model)
+    assert repr(model.space_) == text
+    for p, q in zip(model.predict_proba(X), before, strict=True):
+        np.testing.assert_array_equal(p, q)
+
+
+def of_all(X, Y):
+    return IndependentClassifier(GaussianNB()).fit(X, Y)
+
+
+def of_rain():
+    X, Y = data(n=80)
+    return GaussianNB().fit(X[["a", "b"]], Y["rain"])
+
+
+RAIN = of_rain()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda model: model.add_rule("snow -> wet"), "'snow' is neither"),
+        (lambda model: model.add_rule("mood == highest"), "no category 'highest'"),
+        (lambda model: model.add_rule(NoisyOr({"snow": {"yes": 0.1}})), "no class variable 'snow'"),
+        (lambda model: model.add_rule(3), "A rule must be text"),
+        (lambda model: model.add_label("sky", "xy"), "categories of 'sky' must be a list"),
+        (lambda model: model.add_label("sky", 3), "categories of 'sky' must be a list"),
+        (lambda model: model.add_label("sky", ["x", "x"]), "distinct"),
+        (lambda model: model.add_label("sky", ["x"]), "at least two"),
+        (lambda model: model.add_label("sky", prior=np.nan), "one row of probabilities"),
+        (lambda model: model.add_label("sky", prior=[[0.5, 0.5]] * 2), "one row of probabilities"),
+        (lambda model: model.add_label("other", ["high", "no mood"]), "may mean several things"),
+        (lambda model: model.add_classifier("rain", "text"), "no predict_proba"),
+        (lambda model: model.add_classifier("rain", IndependentClassifier()), "not fitted"),
+        (lambda model: model.add_classifier("rain", GaussianNB()), "not fitted"),
+        (
+            lambda model: model.add_classifier("rain", RAIN, 7),
+            "the columns '7'; X has 'a', 'b', 'c'",
+        ),
+        (lambda model: model.add_classifier("rain", RAIN, "age"), "wants the columns 'age'"),
+        (lambda model: model.add_classifier("rain", RAIN, {"a": 1}), "must be a name, a position"),
+        (lambda model: model.add_classifier("rain", RAIN, slice("a", "b")), "slice of positions"),
+        (lambda model: model.add_classifier("rain", RAIN), "fitted to 2 columns.* 3"),
+        (
+            lambda model: model.add_classifier("rain", of_all(*other_names())),
+            "class variables 'u', 'v'",
+        ),
+        (lambda model: model.explain(data(n=5)[0], "a"), "must be an integer"),
+        (lambda model: model.explain(data(n=5)[0], 1.5), "must be an integer"),
+    ],
+)
+def test_a_change_that_is_refused_changes_nothing(change, said):
+    X, Y = data(n=80)
+    unchanged(quiet(GaussianNB(), rules=[Rule("high -> wet", 0.7)], n_rules=0).fit(X, Y), X, change, said)
+
+
+def other_names():
+    X, Y = data(n=80)
+    return X, Y[["rain", "wet"]].set_axis(["u", "v"], axis=1)
+
+
+@pytest.mark.parametrize("columns", [0, "a", ["a"], [0], slice(0, 1), np.array([0]), pd.Index(["a"])])
+def test_columns_come_in_every_form(columns):
+    X, Y = data(n=80)
+    own = GaussianNB().fit(X[["a"]], Y["rain"])
+    added = quiet(GaussianNB(), n_rules=0).fit(X, Y).add_classifier("rain", own, columns)
+    given = quiet({"rain": (own, columns)}, prefit=True, n_rules=0).fit(X, Y)
+    for model in (added, given):
+        np.testing.assert_allclose(model.predict_proba(X)[0], own.predict_proba(X[["a"]]), atol=1e-5)
+
+
+def test_one_of_several_variables_of_a_fitted_model_is_listened_to():
+    X, Y = data(n=80)
+    whole = of_all(X, Y[["mood", "wet", "rain"]])  # in another order
+    added = quiet(GaussianNB(), n_rules=0).fit(X, Y).add_classifier("wet", whole)
+    mapped = quiet({"wet": whole}, prefit=True, n_rules=0).fit(X, Y)
+    every = quiet(whole, prefit=True, n_rules=0).fit(X, Y)
+    for model in (added, mapped, every):
+        np.testing.assert_allclose(model.predict_proba(X)[1], whole.predict_proba(X)[1], atol=1e-5)
+    np.testing.assert_allclose(every.predict_proba(X)[0], whole.predict_proba(X)[2], atol=1e-5)
+
+
+def test_fitted_pipelines_may_choose_columns_themselves():
+    X, Y = data(n=80)
+    own = make_pipeline(make_column_transformer(("passthrough", ["a"])), GaussianNB())
+    own.fit(X[["a", "b"]], Y["rain"])
+    model = quiet(GaussianNB(), n_rules=0).fit(X, Y).add_classifier("rain", own)
+    np.testing.assert_allclose(model.predict_proba(X)[0], own.predict_proba(X), atol=1e-5)
+
+
+@pytest.mark.parametrize("as_X", [np.asarray, sparse.csr_array])
+def test_columns_that_x_does_not_have_are_named(as_X):
+    X, Y = data(n=40)
+    with pytest.raises(InputError, match="wants the columns '7'; X has 3 columns"):
+        quiet({"rain": (LogisticRegression(), [7])}, n_rules=0).fit(as_X(X), Y)
+
+
+def test_fitted_classifiers_of_another_number_of_outputs_are_refused():
+    X, Y = data(n=80)
+    two = RandomForestClassifier(3, random_state=0).fit(X, np.column_stack([Y["rain"], Y["rain"]]))
+    with pytest.raises(InputError, match="probabilities of 2 class variables, not of 3"):
+        quiet(two, prefit=True, n_rules=0).fit(X, Y).predict(X)
+
+
+# -- reading -----------------------------------------------------------------------------------------------
+
+
+def test_contributions_are_those_of_all_rules():
+    X, Y = data()
+    model = quiet(GaussianNB(), rules=[Rule("high -> wet", 0.6)]).fit(X, Y)
+    frame = model.contributions(X, Y)
+    assert len(frame) == len(model.rules_) > 1
+    beliefs = dict(zip(Y, of_all(X, Y).predict_proba(X), strict=True))
+    expected = RuleModel(model.space_, model.rules_).contributions(beliefs, Y)
+    pd.testing.assert_frame_equal(frame, expected)
+    assert "gain" not in model.contributions(X)
+
+
+def test_explanations_are_drawn():
+    X, Y = data(n=80)
+    model = quiet(GaussianNB(), rules=[Rule("high -> wet", 0.6)], n_rules=0).fit(X, Y)
+    ax = model.plot_explanation(X, 1, title="one row")
+    assert ax.get_title(loc="left") == "one row"
+    plt.close(ax.figure)
+
+
+def test_rows_that_break_a_hard_rule_are_counted():
+    X, Y = data(n=120)
+    n_broken = int(((Y["rain"] == "yes") & ~Y["wet"]).sum())
+    assert n_broken > 0
+    with pytest.warns(TupletWarning, match=f"labels of {n_broken} of 120 rows break a rule"):
+        quiet(GaussianNB(), rules=["rain -> wet"]).fit(X, Y)
+
+
 # -- bad settings ------------------------------------------------------------------------------------------
 
 
@@ -280,6 +422,14 @@ def test_labels_come_and_go():
         ({"estimators": {"snow": GaussianNB()}}, "'snow'"),
         ({"rules": ["rain -> snow"]}, "snow"),
         ({"estimators": None, "prefit": True}, "prefit=True"),
+        ({"rules": None}, "Rules must be a list"),
+        ({"rules": 3}, "Rules must be a list"),
+        ({"priors": 3}, "Priors must be a mapping"),
+        ({"priors": {"mood": [np.nan] * 3}}, "one row of probabilities"),
+        ({"priors": {"wet": [[0.5, 0.5]] * 2}}, "one row of probabilities"),
+        ({"estimators": {"rain": (GaussianNB(), "age")}}, "wants the columns 'age'"),
+        ({"estimators": {"rain": (GaussianNB(), 7)}}, "wants the columns '7'"),
+        ({"estimators": {"rain": (GaussianNB(), [0], 3)}}, "must be a classifier or"),
     ],
 )
 def test_bad_settings_are_named(settings, message):
@@ -318,3 +468,11 @@ def test_weighted_stacking_repairs_classifiers_that_miss_a_column():
         np.testing.assert_allclose(table.sum(axis=1), 1)
     gaps = Y.astype({"wet": "boolean"}).mask(np.random.default_rng(0).random(Y.shape) < 0.2)
     assert WeightedStackingClassifier().fit(X, gaps).predict(X).shape == Y.shape
+
+
+@pytest.mark.parametrize("value", ["x", None, np.nan, np.inf, -1.0])
+@pytest.mark.parametrize("name", ["correlation", "sparsity"])
+def test_weights_of_the_objective_are_checked(name, value):
+    X, Y = data(n=40)
+    with pytest.raises(InputError, match=f"{name} must be a number from 0"):
+        WeightedStackingClassifier(**{name: value}).fit(X, Y)

@@ -445,3 +445,54 @@ def test_no_rules_leave_the_beliefs_alone_and_no_rows_are_fine():
     empty = joint[np.array([], dtype=int)]
     assert empty.mode().codes.shape == (0, 6)
     assert empty.marginals()[0].shape == (0, 3)
+
+
+# -- thousands of class variables ---------------------------------------------------------------------------
+
+
+def many(scopes, n_variables, p, method):
+    """Yes/no variables of which nothing is known, and rules that one of some variables is yes."""
+    yes = np.array([1.0, 0.0])
+    factors = [RuleFactor(tuple(scope), p, q=(yes,) * len(scope)) for scope in scopes]
+    beliefs = np.log(np.full((n_variables, 1, 2), 0.5))
+    return RuleJoint((2,) * n_variables, beliefs, factors, method=method)
+
+
+@pytest.mark.parametrize("method", ["auto", "signed", "elimination", "inclusion-exclusion"])
+def test_sums_over_a_thousand_variables_do_not_overflow(method):
+    joint = many([range(8 * k, 8 * k + 8) for k in range(10)], 1300, 0.9, method)
+    broken = 0.5**8
+    holds = 0.9 * (1 - broken) + 0.1 * broken
+    np.testing.assert_allclose(joint.log_normalizer, 10 * np.log(holds), rtol=1e-10)
+    # A label of a rule: yes in half of all outcomes, and then the rule holds.
+    flat = np.concatenate(joint.marginals())[:, 1]
+    np.testing.assert_allclose(flat[:80], 0.45 / holds, rtol=1e-10)
+    np.testing.assert_allclose(flat[80:], 0.5)
+
+
+def test_a_rule_over_a_thousand_variables_does_not_overflow():
+    joint = many([range(1100)], 1100, 0.7, "signed")
+    np.testing.assert_allclose(joint.log_normalizer, np.log(0.7))
+    np.testing.assert_allclose(np.concatenate(joint.marginals()), 0.5)
+
+
+def test_beliefs_need_not_be_normalised():
+    cards, beliefs, factors = study(12, 6, 3, 0)
+    for method in ("signed", "inclusion-exclusion", "elimination"):
+        plain = RuleJoint(cards, beliefs, factors, method=method)
+        scaled = RuleJoint(cards, [b + 3.0 for b in beliefs], factors, method=method)
+        np.testing.assert_allclose(scaled.log_normalizer, plain.log_normalizer + 36.0)
+
+
+def test_rows_on_which_belief_propagation_settles_are_told():
+    cards, beliefs, factors = study(8, 8, 4, 1)
+    assert RuleJoint(cards, beliefs, factors).converged.all()
+    loops = RuleJoint(cards, beliefs, factors, method="propagation")
+    assert loops.converged.shape == (4,)
+    hasty = RuleJoint(
+        cards, beliefs, factors, method="propagation", propagation=BeliefPropagation(max_iter=1, tol=1e-9)
+    )
+    with pytest.warns(ConvergenceWarning):
+        hasty.marginals()
+    assert not hasty.converged.any()
+    assert hasty[[0, 2]].converged.shape == (2,)

@@ -1,3 +1,4 @@
+import functools
 import itertools
 
 import numpy as np
@@ -307,3 +308,79 @@ def test_noisy_or_rules_are_said_in_short_names_and_patterns():
     assert negative.own_p == pytest.approx(0.9)
     np.testing.assert_allclose(negative.values(np.array([[2, 1, 0], [0, 1, 1]])), [0.9, 0.1])
     assert str(NoisyOr({"rain": {0: 0.0}}, 0.1)) == "not (rain == 0 (1))  (p = 0.9)"
+
+
+# -- mistakes and extremes ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: RuleSet(None), "Rules must be a list.*None"),
+        (lambda: RuleSet(3), "Rules must be a list.*3"),
+        (lambda: RuleSet([3]), "text, a Rule or a NoisyOr"),
+        (lambda: Rule(3), "text or a Formula"),
+        (lambda: Rule("a", np.array([0.2, 0.3])), "between 0 and 1"),
+        (lambda: Rule("a", np.array([0.2])), "between 0 and 1"),
+        (lambda: Rule("a", "often"), "between 0 and 1, found 'often'"),
+        (lambda: Rule("a", name=3), "a name must be text"),
+        (lambda: NoisyOr(["a"]), "mapping of variables"),
+        (lambda: NoisyOr({"a": 0.3}), "each inhibition belongs to a category of 'a'"),
+        (lambda: NoisyOr({"a": {"x": "s"}}), "between 0 and 1, found 's'"),
+        (lambda: NoisyOr.from_strengths(["a"]), "mapping of variables"),
+        (lambda: NoisyOr.from_strengths({"a": 0.3}), "each strength belongs to a category of 'a'"),
+        (lambda: NoisyOr.from_strengths({"a": {"x": "s"}}), "the strength of a.*found 's'"),
+        (lambda: Label("a") & "b", "made of formulas"),
+        (lambda: Or(()), "made of formulas"),
+        (lambda: parse("(" * 2000 + "a" + ")" * 2000), "at most 64 levels"),
+        (lambda: parse("!" * 5000 + "a"), "at most 64 levels"),
+        (lambda: parse(" -> ".join(["a"] * 3000)), "at most 64 levels"),
+        (lambda: parse(" <- ".join(["a"] * 3000)), "at most 64 levels"),
+        (lambda: parse(" <-> ".join(["a"] * 3000)), "at most 64 levels"),
+        (lambda: parse(" xor ".join(["a"] * 3000)), "at most 64 levels"),
+        (lambda: RuleSet.from_json("[" * 100_000), "no JSON of rules"),
+    ],
+)
+def test_mistakes_are_one_sentence(make, said):
+    with pytest.raises(InputError, match=said):
+        make()
+
+
+@pytest.mark.parametrize("text", ["(" * 64 + "a" + ")" * 64, "!" * 64 + "a", " -> ".join(["a"] * 65)])
+def test_the_deepest_formulas_can_be_used(text):
+    formula = parse(text)
+    assert parse(str(formula)) == formula
+    assert {str(leaf) for leaf in formula.leaves()} == {"a"}
+
+
+@pytest.mark.parametrize(("combine", "sign"), [(lambda x, y: x & y, " & "), (lambda x, y: x | y, " | ")])
+def test_long_sums_by_operators_are_flat(combine, sign):
+    names = [f"v{i}" for i in range(300)]
+    formula = functools.reduce(combine, map(Label, names))
+    assert formula == parse(sign.join(names))
+    assert Rule(formula).formula == formula
+
+
+def test_rules_can_be_kept_in_sets():
+    one, same = (
+        NoisyOr({"a": {0: 0.5, 1: 0.2}, "b": {"x": 0.0}}),
+        NoisyOr({"b": {"x": 0}, "a": {1: 0.2, 0: 0.5}}),
+    )
+    assert one == same
+    assert len({one, same, one.with_p(0.9), Rule("a"), Rule("a")}) == 3
+
+
+@given(st.text(alphabet=st.sampled_from("ab \n\r\\]['\"#:n\u2028\x85"), min_size=1))
+def test_any_name_survives_as_text(name):
+    rules = RuleSet(
+        [Rule("a -> b", 0.8, name=name), Rule(Is("c", name), 0.5), NoisyOr({name: {name: 0.25}}, name=name)]
+    )
+    assert RuleSet.from_text(rules.to_text()) == rules
+    assert RuleSet.from_json(rules.to_json()) == rules
+
+
+def test_rules_over_several_lines_become_one():
+    rules = RuleSet([Rule('a\n  -> b == "x\ny"', 0.8)])
+    assert "\n" not in rules.to_text()
+    assert RuleSet.from_text(rules.to_text()) == rules
+    assert RuleSet.from_text("0.8: a\r\n\r\n# nothing\r\nb\r\n") == RuleSet(["0.8: a", "b"])

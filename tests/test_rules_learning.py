@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tuplet.exceptions import TupletWarning
 from tuplet.joint.base import all_outcomes
 from tuplet.rules import NoisyOr, Rule, RuleJoint, compile_rules
 from tuplet.rules.learning import as_rule, learn_rules
@@ -273,7 +274,8 @@ def test_rows_that_break_hard_rules_teach_nothing():
     codes[:5, :2] = 1
     broken = Evidence(data.log_beliefs, codes, data.weights, factors)
     assert len(broken.possible()) == data.n - 5
-    learned = learn_rules(broken, rng=np.random.default_rng(0), progress=False)
+    with pytest.warns(TupletWarning, match="labels of 5 of 600 rows"):
+        learned = learn_rules(broken, rng=np.random.default_rng(0), progress=False)
     assert all(np.isfinite(term.parameters).all() for term in learned.terms)
 
 

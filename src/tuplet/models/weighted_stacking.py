@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any, final
 
 import numpy as np
@@ -92,6 +93,12 @@ class WeightedStackingClassifier(JointClassifier):
             raise InputError(
                 f"WeightedStackingClassifier: n_folds must be an integer above 1, found {self.n_folds!r}."
             )
+        for name in ("correlation", "sparsity"):
+            value = getattr(self, name)
+            if not isinstance(value, Real) or not 0 <= float(value) < np.inf:
+                raise InputError(
+                    f"WeightedStackingClassifier: {name} must be a number from 0, found {value!r}."
+                )
         shares = fold_weights(X, codes, sample_weight, self.n_folds)
         whole = np.ones(len(codes)) if sample_weight is None else sample_weight
         outputs, targets, weights = [], [], []

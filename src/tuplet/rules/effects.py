@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from tuplet.exceptions import InputError
 from tuplet.rules.joint import RuleJoint
 from tuplet.space import ClassSpace
 from tuplet.typing import UNKNOWN, Codes, Floats
@@ -124,6 +125,8 @@ def contributions(joint: RuleJoint, space: ClassSpace, codes: Codes | None = Non
         `broken`, `broken_without` (mean probabilities that it is broken, with and without the rule) and,
         with codes, `gain` (mean log-likelihood that would be lost without it), by which it is sorted
     """
+    if codes is not None and len(codes) != len(joint):
+        raise InputError(f"contributions: there are {len(joint)} rows, but labels of {len(codes)}.")
     effects = rule_effects(joint)
     columns = {
         "rule": [factor.text for factor in joint.factors],

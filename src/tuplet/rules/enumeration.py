@@ -109,7 +109,7 @@ class InclusionExclusion:
 
         Returns
         -------
-        shares (k_j, n), sums (n,) and an estimate (n,) of their relative error
+        shares (k_j, n), logarithms of the sums (n,) and an estimate (n,) of the relative error of both
         """
         n = beliefs[0].shape[1]
         answers = [np.empty_like(belief) for belief in beliefs]
@@ -120,7 +120,8 @@ class InclusionExclusion:
         # Every summand is a product of so many numbers, each rounded once.
         n_roundings = len(self.cards) + len(self.factors)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return answers, z, (size / np.abs(z)).astype(float) * n_roundings * np.finfo(z.dtype).eps
+            error = (size / np.abs(z)).astype(float) * n_roundings * np.finfo(z.dtype).eps
+            return answers, np.log(z), error
 
     def _chunk(self, beliefs: list[np.ndarray], answers: list[np.ndarray], z: np.ndarray) -> np.ndarray:
         """Fill in shares and sums; return the sums of absolute values."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import html
+import operator
 from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
 
-from tuplet.exceptions import InputError
+from tuplet.exceptions import InputError, NoSuchRowError
 from tuplet.rules.effects import contributions, log_odds, make_frame, odds_change, rule_effects
 from tuplet.rules.formula import Formula
 from tuplet.rules.joint import RuleJoint
@@ -16,7 +17,7 @@ from tuplet.rules.names import Names
 from tuplet.space import ClassSpace
 from tuplet.typing import Floats
 
-__all__ = ["Explanation", "contributions", "explain"]
+__all__ = ["Explanation", "contributions", "explain", "explain_row"]
 
 
 @final
@@ -165,6 +166,17 @@ def explain(joint: RuleJoint, space: ClassSpace) -> Explanation:
         effects.broken[0],
         effects.broken_without[0],
     )
+
+
+def explain_row(joint: RuleJoint, space: ClassSpace, row: Any) -> Explanation:
+    """Explain one of several rows, by its position; negative ones count from the end."""
+    try:
+        place = operator.index(row)
+    except TypeError:
+        raise InputError(f"explain: the row must be an integer, a position, found {row!r}.") from None
+    if not -len(joint) <= place < len(joint):
+        raise NoSuchRowError(f"explain: there is no row {place}; there are {len(joint)}.")
+    return explain(joint[place], space)
 
 
 def _normalised(log_belief: Floats) -> Floats:

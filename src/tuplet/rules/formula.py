@@ -6,18 +6,37 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["And", "Formula", "Iff", "Implies", "Is", "Label", "Leaf", "Not", "Or", "Xor", "quoted"]
+from tuplet.exceptions import InputError
+
+__all__ = [
+    "And",
+    "Formula",
+    "Iff",
+    "Implies",
+    "Is",
+    "Label",
+    "Leaf",
+    "Not",
+    "Or",
+    "Xor",
+    "quoted",
+    "require_shallow",
+]
 
 Truth: TypeAlias = npt.NDArray[np.bool_]
 
 WORDS = frozenset({"and", "or", "not", "xor", "implies", "iff"})
 PLAIN = re.compile(r"\w+(?:[-.]\w+)*")
 """Names that need no quotes."""
+
+DEEPEST = 64
+"""Levels of formulas in formulas, or of parentheses: all work on them is recursive."""
 
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?(?!\w|[-.]\w)")
 
@@ -36,11 +55,16 @@ class Formula(ABC):
 
     level: ClassVar[int]  # how tightly it binds; leaves most of all
 
+    @property
+    def depth(self) -> int:
+        """Levels of formulas in formulas; 0 of a leaf."""
+        return 0
+
     def __and__(self, other: Formula) -> And:
-        return And((self, other))
+        return And((*(self.parts if isinstance(self, And) else [self]), other))
 
     def __or__(self, other: Formula) -> Or:
-        return Or((self, other))
+        return Or((*(self.parts if isinstance(self, Or) else [self]), other))
 
     def __xor__(self, other: Formula) -> Xor:
         return Xor((self, other))
@@ -72,6 +96,18 @@ class _Compound(Formula):
 
     sign: ClassVar[str]
     nests: ClassVar[int | None]  # the place at which a part of the same kind needs no parentheses
+
+    def __post_init__(self) -> None:
+        if not self.parts or not all(isinstance(part, Formula) for part in self.parts):
+            raise InputError(
+                f"Rule: formulas are made of formulas such as Label('rain'), found {self.parts!r}."
+            )
+        require_shallow(self.depth)
+
+    @cached_property
+    def depth(self) -> int:
+        """See `Formula.depth`."""
+        return 1 + max(part.depth for part in self.parts)
 
     def leaves(self) -> Iterator[Leaf]:
         """See `Formula.leaves`."""
@@ -225,6 +261,15 @@ class Label(Leaf):
 
     def __str__(self) -> str:
         return quoted(self.name)
+
+
+def require_shallow(depth: int) -> None:
+    """Refuse formulas of too many levels."""
+    if depth > DEEPEST:
+        raise InputError(
+            f"Rule: a formula may have at most {DEEPEST} levels of parentheses, negations or implications,"
+            " one in the other; split it into several rules."
+        )
 
 
 def quoted(name: str) -> str:

@@ -23,7 +23,7 @@ from tuplet.rules.sampling import sample_in_turn
 from tuplet.rules.sums import ExactMethod, Sums, rule_problem, table_cells
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["Method", "RuleJoint"]
+__all__ = ["Method", "RuleJoint", "check_method"]
 
 Method = Literal["auto", "propagation"] | ExactMethod
 
@@ -93,6 +93,13 @@ class RuleJoint(JointDistribution):
     def chosen_method(self) -> str:
         """How sums are made."""
         return "propagation" if self._estimates else str(self._sums.chosen)
+
+    @cached_property
+    def converged(self) -> npt.NDArray[np.bool_]:
+        """Rows (n,) whose sums can be relied on: False where belief propagation did not settle."""
+        if not self._estimates:
+            return np.ones(len(self), dtype=bool)
+        return self.propagation.convergence(self._problem(self.log_beliefs)).converged
 
     @cached_property
     def _sums(self) -> Sums:
@@ -259,11 +266,19 @@ class RuleJoint(JointDistribution):
         return self._engine.count_marginals(self._problem(self.log_beliefs))
 
 
+def check_method(method: str, factors: Sequence[RuleFactor]) -> None:
+    """Refuse a method of `RuleJoint` that does not exist, or not for these rules."""
+    if method not in _METHODS:
+        raise InputError(f"RuleJoint: method must be one of {', '.join(_METHODS)}; found {method!r}.")
+    odd = [factor.text for factor in factors if not factor.is_product]
+    if method == "inclusion-exclusion" and odd:
+        raise InputError(f"RuleJoint: inclusion-exclusion needs rules that are disjunctions, not {odd[0]!r}.")
+
+
 def _validate(
     cards: tuple[int, ...], beliefs: tuple[Floats, ...], factors: Sequence[RuleFactor], method: str
 ) -> None:
-    if method not in _METHODS:
-        raise InputError(f"RuleJoint: method must be one of {', '.join(_METHODS)}; found {method!r}.")
+    check_method(method, factors)
     n = len(beliefs[0]) if beliefs else 0
     for j, belief in enumerate(beliefs):
         if belief.shape != (n, cards[j]) or np.isnan(belief).any() or np.isposinf(belief).any():
@@ -279,6 +294,3 @@ def _validate(
                 f"RuleJoint: the rule {factor.text!r} over variables {factor.scope} does not fit the"
                 f" cards {cards}."
             )
-    if method == "inclusion-exclusion" and not all(factor.is_product for factor in factors):
-        odd = next(factor.text for factor in factors if not factor.is_product)
-        raise InputError(f"RuleJoint: inclusion-exclusion needs rules that are disjunctions, not {odd!r}.")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 
-from tuplet.exceptions import InputError
+from tuplet.exceptions import InputError, TupletWarning
 from tuplet.progress import Progress, Show
 from tuplet.rules.learning_data import Evidence
 from tuplet.rules.learning_path import Learner, Path, Search
@@ -107,13 +108,18 @@ def learn_rules(
     rng : Generator
     progress : bool or "auto"
 
+    Warns
+    -----
+    TupletWarning
+        If labels of some rows break given rules that allow no exception; such rows are left out.
+
     Returns
     -------
     Learned
         If interrupted from the keyboard, with the best of the rules so far.
     """
     settings = Settings() if settings is None else settings
-    evidence = evidence.rows(evidence.possible())
+    evidence = _allowed(evidence)
     given = fit_strengths(evidence, learnable, settings) if learnable and evidence.n else list(learnable)
     strengths = tuple(term.strength for term in given)
     if n_rules == 0 or evidence.n < 2 or len(evidence.cards) < 2:
@@ -132,6 +138,19 @@ def learn_rules(
                 break
     assert best is not None
     return _finish(evidence, given, strengths, best[1], best[2])
+
+
+def _allowed(evidence: Evidence) -> Evidence:
+    """Leave out rows whose labels given rules exclude: nothing that is learned makes them possible."""
+    kept = evidence.possible()
+    if len(kept) < evidence.n:
+        warnings.warn(
+            f"The labels of {evidence.n - len(kept)} of {evidence.n} rows break a rule that allows no"
+            " exception; no rule is learned from them. Give such rules a p between 0 and 1.",
+            TupletWarning,
+            stacklevel=2,
+        )
+    return evidence.rows(kept)
 
 
 def _finish(

@@ -19,9 +19,10 @@ from tuplet.rules.formula import (
     Not,
     Or,
     Xor,
+    require_shallow,
 )
 
-__all__ = ["parse", "point_at", "scan"]
+__all__ = ["parse", "point_at", "scan", "unescape"]
 
 _SYMBOLS = {
     "iff": r"<->|<=>|↔|⇔",
@@ -85,7 +86,7 @@ def _token(match: re.Match[str]) -> Token:
     group = str(match.lastgroup)
     value, position = match.group(group), match.start(group)
     if group == "text":
-        return Token("text", _unescape(value[1:-1]), position)
+        return Token("text", unescape(value[1:-1]), position)
     if group == "number":
         number = float(value) if re.search("[.eE]", value) else int(value)
         return Token("number", number, position)
@@ -95,7 +96,8 @@ def _token(match: re.Match[str]) -> Token:
     return Token(list(_SYMBOLS)[int(group[1:])], value, position)
 
 
-def _unescape(inside: str) -> str:
+def unescape(inside: str) -> str:
+    """Return text without the backslashes before signs; one before n is a line break."""
     return re.sub(r"\\(.)", lambda found: "\n" if found[1] == "n" else found[1], inside)
 
 
@@ -124,7 +126,7 @@ class _Reader:
     """Recursive descent: a method for every level of the grammar."""
 
     def __init__(self, text: str, tokens: list[Token]) -> None:
-        self.text, self.tokens, self.place = text, tokens, 0
+        self.text, self.tokens, self.place, self.depth = text, tokens, 0, 0
 
     @property
     def token(self) -> Token:
@@ -152,8 +154,14 @@ class _Reader:
 
     def implies(self) -> Formula:
         left = self.disjunction()
-        if self.take("implies"):
-            return Implies((left, self.implies()))
+        chain = [left]
+        while self.take("implies"):
+            chain.append(self.disjunction())
+        if len(chain) > 1:
+            *before, right = chain
+            for part in reversed(before):
+                right = Implies((part, right))
+            return right
         while self.take("implied by"):
             left = Implies((self.disjunction(), left))
         return left
@@ -177,13 +185,21 @@ class _Reader:
         return parts[0] if len(parts) == 1 else And(tuple(parts))
 
     def negation(self) -> Formula:
-        if self.take("not"):
-            return Not((self.negation(),))
-        if self.take("open"):
-            inside = self.iff()
-            self.expect("close", "an operator or ')'")
-            return inside
-        return self.leaf()
+        n_not = 0
+        while self.take("not"):
+            n_not += 1
+        result = self.enclosed() if self.take("open") else self.leaf()
+        for _ in range(n_not):
+            result = Not((result,))
+        return result
+
+    def enclosed(self) -> Formula:
+        self.depth += 1
+        require_shallow(self.depth)
+        inside = self.iff()
+        self.expect("close", "an operator or ')'")
+        self.depth -= 1
+        return inside
 
     def leaf(self) -> Formula:
         token = self.token

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self, final
 
+import numpy as np
+
 from tuplet.exceptions import InputError
 from tuplet.rules.formula import Formula, Is
 from tuplet.rules.parser import parse
@@ -60,12 +62,15 @@ class Rule:
         learned: bool = False,
         source: str | None = None,
     ) -> None:
+        if not isinstance(formula, str | Formula):
+            raise InputError(f"Rule: the formula must be text or a Formula, found {formula!r}.")
         text = formula if isinstance(formula, str) else source or str(formula)
+        learns = isinstance(p, str) and p == "learn"
         # Formulas made of objects are read again, so that messages can point at a place in the text.
         object.__setattr__(self, "formula", parse(text))
-        object.__setattr__(self, "p", LEARN_FROM if p == "learn" else _probability(p, text))
-        object.__setattr__(self, "name", name)
-        object.__setattr__(self, "learned", learned or p == "learn")
+        object.__setattr__(self, "p", LEARN_FROM if learns else _probability(p, text))
+        object.__setattr__(self, "name", _name(name))
+        object.__setattr__(self, "learned", learned or learns)
         object.__setattr__(self, "source", text)
 
     @property
@@ -132,7 +137,7 @@ class NoisyOr:
         learned: bool = False,
     ) -> None:
         kept: dict[str, dict[Any, float]] = {}
-        for variable, given in inhibitions.items():
+        for variable, given in _nested(inhibitions, "inhibition"):
             categories = [Is(variable, category).category for category in given]
             values = [_probability(q, f"the inhibition of {variable}") for q in given.values()]
             if categories:
@@ -141,7 +146,7 @@ class NoisyOr:
             raise InputError("NoisyOr: needs an inhibition of at least one category, found none.")
         object.__setattr__(self, "inhibitions", kept)
         object.__setattr__(self, "p", _probability(p, "a noisy-or rule"))
-        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "name", _name(name))
         object.__setattr__(self, "learned", learned)
 
     @classmethod
@@ -150,8 +155,15 @@ class NoisyOr:
     ) -> NoisyOr:
         """Make a rule of strengths, 1 - q: the probability with which a category satisfies it alone."""
         # Rounded, since 1 - 0.9 would print as 0.09999999999999998.
-        given = {v: {c: round(1.0 - s, 15) for c, s in inner.items()} for v, inner in strengths.items()}
+        given = {
+            v: {c: round(1.0 - _probability(s, f"the strength of {v}"), 15) for c, s in inner.items()}
+            for v, inner in _nested(strengths, "strength")
+        }
         return cls(given, p, name)
+
+    def __hash__(self) -> int:
+        given = frozenset((variable, frozenset(q.items())) for variable, q in self.inhibitions.items())
+        return hash((given, self.p, self.name, self.learned))
 
     @property
     def text(self) -> str:
@@ -199,9 +211,30 @@ class NoisyOr:
         return said + (f"  (p = {p:.4g})" if p < 1 else "")
 
 
+def _name(name: Any) -> str | None:
+    if name is not None and not isinstance(name, str):
+        raise InputError(f"Rule: a name must be text, found {name!r}.")
+    return name or None
+
+
+def _nested(given: Any, what: str) -> list[tuple[Any, Mapping[Any, Any]]]:
+    """Return the variables of a mapping of mappings, and what is said of their categories."""
+    if not isinstance(given, Mapping):
+        raise InputError(
+            f"NoisyOr: needs a mapping of variables, as in {{'rain': {{'yes': 0.1}}}}, found {given!r}."
+        )
+    for variable, inner in given.items():
+        if not isinstance(inner, Mapping):
+            raise InputError(
+                f"NoisyOr: each {what} belongs to a category of {variable!r}, as in {{'yes': 0.1}}, found"
+                f" {inner!r}."
+            )
+    return list(given.items())
+
+
 def _probability(value: Any, what: str) -> float:
     try:
-        number = float(value)
+        number = float(value) if np.ndim(value) == 0 else -1.0
     except (TypeError, ValueError):
         number = -1.0
     if not 0 <= number <= 1:

@@ -14,7 +14,7 @@ from tuplet.rules.compile import compile_rules
 from tuplet.rules.factor import RuleFactor
 from tuplet.rules.formula import NUMBER, Is
 from tuplet.rules.names import Names
-from tuplet.rules.parser import point_at, scan
+from tuplet.rules.parser import point_at, scan, unescape
 from tuplet.rules.rule import NoisyOr, Rule
 from tuplet.space import ClassSpace
 
@@ -57,6 +57,8 @@ class RuleSet(Sequence[Rule | NoisyOr]):
     def __init__(self, rules: Iterable[str | Rule | NoisyOr] = ()) -> None:
         if isinstance(rules, str | Rule | NoisyOr):
             rules = [rules]
+        if not isinstance(rules, Iterable):
+            raise InputError(f"Rules must be a list of text, Rule or NoisyOr, found {rules!r}.")
         object.__setattr__(self, "rules", tuple(map(_as_rule, rules)))
 
     @overload
@@ -89,7 +91,8 @@ class RuleSet(Sequence[Rule | NoisyOr]):
     @classmethod
     def from_text(cls, text: str) -> Self:
         """Read rules from lines."""
-        lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+        # Only "\n" ends a line: it is the only break that names and quotes escape.
+        lines = [line for line in text.split("\n") if line.strip() and not line.lstrip().startswith("#")]
         return cls(lines)
 
     # -- JSON ---------------------------------------------------------------------------------------------
@@ -110,7 +113,7 @@ class RuleSet(Sequence[Rule | NoisyOr]):
             return cls([_from_record(record) for record in records])
         except InputError:
             raise
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise InputError(
                 f"RuleSet.from_json: this is no JSON of rules as to_json writes it ({error!r})."
             ) from None
@@ -155,9 +158,9 @@ def _as_rule(rule: Any) -> Rule | NoisyOr:
 
 
 def _line(rule: Rule | NoisyOr) -> str:
-    escaped = re.sub(r"([]\\])", r"\\\1", rule.name or "")
+    escaped = re.sub(r"([]\\])", r"\\\1", rule.name or "").replace("\n", "\\n")
     name = f"[{escaped}] " if rule.name else ""
-    text = " ".join(rule.text.splitlines())
+    text = str(rule.formula) if isinstance(rule, Rule) and "\n" in rule.text else rule.text
     return f"{name}{'learned ' if rule.learned else ''}{rule.p!r}: {text}"
 
 
@@ -165,7 +168,7 @@ def _read_line(line: str) -> Rule | NoisyOr:
     head = _HEAD.match(line)
     body = line[head.end() :] if head else line
     name = head["name"] if head else None
-    name = None if name is None else re.sub(r"\\(.)", r"\1", name)
+    name = None if name is None else unescape(name)
     learned = bool(head and head["learned"])
     p = float(head["p"]) if head and head["p"] else None
     if _NOISY_OR.match(body):

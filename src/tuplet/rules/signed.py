@@ -96,21 +96,22 @@ class Signed:
 
         Returns
         -------
-        shares (k_j, n), sums (n,) and an estimate (n,) of their relative error
+        shares (k_j, n), logarithms of the sums (n,), no number where even the sign is lost, and an estimate
+        (n,) of the relative error of both
         """
         n = beliefs[0].shape[1]
         answers = [np.empty_like(belief) for belief in beliefs]
-        z = np.empty(n, dtype=beliefs[0].dtype)
+        log_z = np.empty(n, dtype=beliefs[0].dtype)
         error = np.empty(n)
         statics = self._statics(self._tables())
         for rows in self._chunks(n):
             part = [belief[:, rows] for belief in beliefs]
-            messages, sizes, z[rows] = self._forward(part, statics)
-            loss = np.zeros(z[rows].shape)
+            messages, sizes, log_z[rows] = self._forward(part, statics)
+            loss = np.zeros(log_z[rows].shape)
             for j, share in self._backward(part, statics, messages, sizes, loss):
                 answers[j][:, rows] = share * part[j]
-            error[rows] = loss * np.finfo(z.dtype).eps
-        return answers, z, error
+            error[rows] = loss * np.finfo(log_z.dtype).eps
+        return answers, log_z, error
 
     # -- passes -------------------------------------------------------------------------------------------
 
@@ -144,10 +145,10 @@ class Signed:
     def _forward(
         self, beliefs: list[np.ndarray], statics: list[np.ndarray | None]
     ) -> tuple[list[Any], list[Any], np.ndarray]:
-        """Messages of all steps, what they would be without cancellation, and the sum of all weights."""
+        """Messages of all steps, what they would be without cancellation, and the log of the sum of all."""
         messages: list[Any] = []
         sizes: list[Any] = []
-        z: Any = 1.0
+        log_z: Any = 0.0
         for step, static in zip(self.plan.steps, statics, strict=True):
             table = _product([static, *(array for _, array in self._inputs(step, beliefs, messages))])
             message = _fold(table)
@@ -155,8 +156,8 @@ class Signed:
             # Only sums over hidden variables have signs: their messages are weights of rules again.
             sizes.append(_fold(np.abs(table)) if step.variable >= len(self.cards) else message)
             if step.parent < 0:
-                z = z * message
-        return messages, sizes, z
+                log_z = log_z + np.log(message)  # a product over a thousand components may overflow
+        return messages, sizes, log_z
 
     def _backward(
         self,

@@ -21,6 +21,7 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import logsumexp
 
 from tuplet.exceptions import IntractableError
 from tuplet.inference import Exact, Factor, Problem, make_plan, noisy_or
@@ -171,21 +172,22 @@ class Sums:
         method = self._signed
         if self.chosen == "inclusion-exclusion":
             method = InclusionExclusion(self.cards, self.factors)  # type: ignore[assignment]
-        peaks = [belief.max(axis=1) for belief in log_beliefs]
-        safe = [np.where(np.isneginf(peak), 0.0, peak) for peak in peaks]
+        # Beliefs that add up to one keep products over thousands of class variables from overflowing.
+        scales = [logsumexp(belief, axis=1) for belief in log_beliefs]
+        safe = [np.where(np.isneginf(scale), 0.0, scale) for scale in scales]
         beliefs = [
-            np.ascontiguousarray(np.exp(belief - peak[:, None]).T, dtype=dtype)
-            for belief, peak in zip(log_beliefs, safe, strict=True)
+            np.ascontiguousarray(np.exp(belief - scale[:, None]).T, dtype=dtype)
+            for belief, scale in zip(log_beliefs, safe, strict=True)
         ]
         with np.errstate(all="ignore"):
-            shares, z, error = method.marginals(beliefs)
+            shares, log_z, error = method.marginals(beliefs)
             totals = [share.sum(axis=0) for share in shares]
-            error[~((z > 0) & np.isfinite(error))] = np.inf
+            error[~(np.isfinite(log_z) & np.isfinite(error))] = np.inf
             marginals = [
                 np.clip((share / total).T, 0.0, 1.0).astype(float)
                 for share, total in zip(shares, totals, strict=True)
             ]
-            return marginals, np.log(z).astype(float) + np.sum(safe, axis=0), error
+            return marginals, log_z.astype(float) + np.sum(safe, axis=0), error
 
 
 def _put(

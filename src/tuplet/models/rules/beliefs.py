@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ from tuplet.space import ClassSpace
 from tuplet.space.containers import listing
 from tuplet.typing import Floats
 
-__all__ = ["read_beliefs", "read_table"]
+__all__ = ["read_beliefs", "read_priors", "read_table"]
 
 _SLOPPY = 0.02
 """How far beliefs may be from adding up to one; rounded ones are scaled, others are a mistake."""
@@ -97,12 +98,35 @@ def read_table(space: ClassSpace, name: str, table: Any) -> Floats:
     return array / np.where(gone, 1.0, total)[:, None]
 
 
+def read_priors(space: ClassSpace, given: Any) -> dict[str, Floats]:
+    """Probabilities (k_j,) of the class variables that a mapping names, each one table as in `read_table`."""
+    if not isinstance(given, Mapping):
+        raise InputError(
+            "Priors must be a mapping of class variables to probabilities, as in"
+            f" {{{space.names[0]!r}: [...]}}, found {given!r}."
+        )
+    priors = {}
+    for name, table in given.items():
+        array = read_table(space, name, table)
+        if len(array) != 1 or np.isnan(array).any():
+            found = f"{len(array)} rows" if len(array) != 1 else "missing values"
+            raise InputError(f"The prior of {name!r} must be one row of probabilities, found {found}.")
+        priors[space.names[space.position(name)]] = array[0]
+    return priors
+
+
 def _by_category(space: ClassSpace, j: int, table: Any) -> Floats:
     if isinstance(table, Mapping):
-        return _ordered(space, j, list(table), np.array([list(table.values())], dtype=float))
+        row = _numbers(space, j, list(table.values()))
+        if row.ndim != 1:
+            raise InputError(
+                f"The beliefs about {space.names[j]!r} are a mapping, which holds one probability for each"
+                " category; pass a frame for several rows."
+            )
+        return _ordered(space, j, list(table), row[None])
     if isinstance(table, pd.DataFrame) or kinds.is_polars_dataframe(table):
-        return _ordered(space, j, list(table.columns), np.asarray(table.to_numpy(), dtype=float))
-    array = np.asarray(table, dtype=float)
+        return _ordered(space, j, list(table.columns), _numbers(space, j, table.to_numpy()))
+    array = _numbers(space, j, table)
     if array.ndim == 0:
         yes = Names(space).yes(j)
         if yes is None:
@@ -113,6 +137,16 @@ def _by_category(space: ClassSpace, j: int, table: Any) -> Floats:
     if array.ndim > 2:
         raise InputError(f"The beliefs about {space.names[j]!r} must be a table, found shape {array.shape}.")
     return np.atleast_2d(array)
+
+
+def _numbers(space: ClassSpace, j: int, values: Any) -> Floats:
+    try:
+        return np.asarray(values, dtype=float)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"The beliefs about {space.names[j]!r} must be numbers, equally many in every row; found"
+            f" {reprlib.repr(values)}."
+        ) from None
 
 
 def _ordered(space: ClassSpace, j: int, columns: Sequence[Any], array: Floats) -> Floats:

@@ -9,8 +9,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from tuplet.exceptions import InputError
-from tuplet.models.rules.beliefs import read_table
-from tuplet.models.rules.sources import Source
+from tuplet.models.rules.beliefs import read_priors
+from tuplet.models.rules.sources import Source, fitted_source
+from tuplet.models.rules.variables import add_variable
 from tuplet.rules import NoisyOr, Rule, RuleSet, compile_rules
 from tuplet.rules.calibration import Calibrator
 from tuplet.rules.ruleset import read_rules
@@ -24,6 +25,7 @@ class ChangeableRules:
     """What a fitted `RuleStackingClassifier` lets change; all methods return the model itself."""
 
     space_: ClassSpace
+    n_features_in_: int
     classes_: Any
     rules_: RuleSet
     sources_: list[Source]
@@ -33,7 +35,9 @@ class ChangeableRules:
     def add_rule(self, rule: str | Rule | NoisyOr) -> Self:
         """Add a rule; it may name labels that `add_label` brought in."""
         check_is_fitted(self, "space_")
-        self.rules_ = RuleSet([*self.rules_, *read_rules([rule], self.space_)])
+        added = read_rules([rule], self.space_)
+        compile_rules(added, self.space_)  # names that nobody knows are an error now, not in every prediction
+        self.rules_ = self.rules_ + added
         return self
 
     def remove_rule(self, which: int | str | Rule | NoisyOr) -> Self:
@@ -58,16 +62,17 @@ class ChangeableRules:
             The class variable.
         estimator : classifier
             Fitted elsewhere, to labels of this class variable.
-        columns : list, optional
+        columns : list, name, position or slice of positions, optional
             Columns of X that it sees; all of them if None.
         calibrator : Calibrator, optional
             From `tuplet.rules.calibration.learn_calibrator`.
         """
-        self.remove_classifier(name)
+        check_is_fitted(self, "space_")
         name = self.space_.names[self.space_.position(name)]
-        if not hasattr(estimator, "predict_proba"):
-            raise InputError(f"add_classifier: {estimator!r} has no predict_proba.")
-        self.sources_ = [*self.sources_, Source((name,), estimator, columns, prefit=True)]
+        source = fitted_source((name,), estimator, columns)
+        source.check_columns(getattr(self, "feature_names_in_", None), self.n_features_in_)
+        self.remove_classifier(name)
+        self.sources_ = [*self.sources_, source]
         if calibrator is not None:
             self.calibrators_ = {**self.calibrators_, name: calibrator}
         return self
@@ -93,29 +98,23 @@ class ChangeableRules:
             What is believed without a classifier; uniform unless told.
         """
         check_is_fitted(self, "space_")
-        space = self.space_
-        if name in space.names:
-            raise InputError(f"add_label: there is a class variable {name!r} already.")
-        if len(set(categories)) < len(categories) or len(categories) < 2:
-            raise InputError(
-                f"add_label: the categories of {name!r} must be at least two distinct labels, found"
-                f" {categories!r}."
-            )
-        changed = ClassSpace((*space.names, name), (*space.categories, np.asarray(categories)))
-        start = np.full(len(categories), 1.0 / len(categories))
-        self.priors_ = {
-            **self.priors_,
-            name: start if prior is None else read_table(changed, name, prior)[0],
-        }
-        return self._with_space(changed)
+        space = add_variable(self.space_, name, categories, "add_label")
+        card = space.cards[-1]
+        if card < 2:
+            raise InputError(f"add_label: {name!r} needs at least two categories, found {categories!r}.")
+        compile_rules(self.rules_, space)  # a new name may make a rule ambiguous
+        start = np.full(card, 1.0 / card) if prior is None else prior
+        self.priors_ = self.priors_ | read_priors(space, {space.names[-1]: start})
+        return self._with_space(space)
 
     def remove_label(self, name: str) -> Self:
         """Remove a class variable, its classifier, and the rules that name it."""
-        self.remove_classifier(name)
+        check_is_fitted(self, "space_")
         space = self.space_
         gone = space.position(name)
         if space.n_variables == 1:
             raise InputError(f"remove_label: {name!r} is the only class variable.")
+        self.remove_classifier(name)
         kept = [j for j in range(space.n_variables) if j != gone]
         factors = compile_rules(self.rules_, space)
         self.rules_ = RuleSet(

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tuplet.exceptions import InputError
-from tuplet.models.rules.beliefs import read_beliefs, read_table
+from tuplet.models.rules.beliefs import read_beliefs, read_priors
+from tuplet.models.rules.variables import add_variable, read_variables
 from tuplet.plots.rules import plot_rule_effects
 from tuplet.prediction import JointPrediction
 from tuplet.rules import NoisyOr, Rule, RuleJoint, RuleSet, compile_rules
-from tuplet.rules.explain import Explanation, contributions, explain
-from tuplet.rules.joint import Method
+from tuplet.rules.explain import Explanation, contributions, explain_row
+from tuplet.rules.joint import Method, check_method
 from tuplet.rules.ruleset import read_rules
 from tuplet.space import ClassSpace
 from tuplet.typing import Floats
@@ -78,25 +79,16 @@ class RuleModel:
         priors: Mapping[str, Any] | None = None,
         method: Method = "auto",
     ) -> None:
-        self.space = variables if isinstance(variables, ClassSpace) else _space(variables)
+        self.space = variables if isinstance(variables, ClassSpace) else read_variables(variables)
         self.rules: RuleSet = read_rules(rules, self.space)
         self.factors = compile_rules(self.rules, self.space)
-        self.priors = self._priors(priors or {})
+        check_method(method, self.factors)
         self.method: Method = method
-
-    def _priors(self, given: Mapping[str, Any]) -> dict[str, Floats]:
-        priors = {
+        uniform = {
             name: np.full(card, 1.0 / card)
             for name, card in zip(self.space.names, self.space.cards, strict=True)
         }
-        for name, table in given.items():
-            array = read_table(self.space, name, table)
-            if len(array) != 1 or np.isnan(array).any():
-                raise InputError(
-                    f"The prior of {name!r} must be one row of probabilities, found {len(array)}."
-                )
-            priors[self.space.names[self.space.position(name)]] = array[0]
-        return priors
+        self.priors: dict[str, Floats] = uniform | read_priors(self.space, {} if priors is None else priors)
 
     def joint(self, beliefs: Mapping[str, Any]) -> RuleJoint:
         """Return the joint distribution in codes; see `predict_joint`."""
@@ -120,6 +112,7 @@ class RuleModel:
         Returns
         -------
         JointPrediction
+            Where sums are estimated, its `distribution.converged` tells rows that can be relied on.
         """
         joint, index = self._joint(beliefs)
         return JointPrediction(joint, self.space, index)
@@ -132,10 +125,7 @@ class RuleModel:
 
     def explain(self, beliefs: Mapping[str, Any], row: int = 0) -> Explanation:
         """Say which rules moved which labels of a row, and by how many log-odds."""
-        joint = self.joint(beliefs)
-        if not -len(joint) <= row < len(joint):
-            raise InputError(f"explain: there is no row {row}; there are {len(joint)}.")
-        return explain(joint[row], self.space)
+        return explain_row(self.joint(beliefs), self.space, row)
 
     def plot_explanation(
         self, beliefs: Mapping[str, Any], row: int = 0, *, title: str = "", ax: Axes | None = None
@@ -173,11 +163,10 @@ class RuleModel:
         self, name: str, categories: Sequence[Any] | None = None, *, prior: Any = None
     ) -> RuleModel:
         """Return the model with a further class variable, which rules may then speak of."""
-        added = _space({name: categories})
-        space = ClassSpace((*self.space.names, *added.names), (*self.space.categories, *added.categories))
+        space = add_variable(self.space, name, categories, "add_variable")
         changed = self._changed(space, self.rules)
         if prior is not None:
-            changed.priors[name] = read_table(space, name, prior)[0]
+            changed.priors |= read_priors(space, {space.names[-1]: prior})
         return changed
 
     def _changed(self, space: ClassSpace, rules: Iterable[Rule | NoisyOr]) -> RuleModel:
@@ -190,21 +179,3 @@ class RuleModel:
 
     def _repr_html_(self) -> str:
         return self.rules._repr_html_()
-
-
-def _space(variables: Mapping[str, Sequence[Any] | None]) -> ClassSpace:
-    if not isinstance(variables, Mapping) or not variables:
-        raise InputError(
-            f"RuleModel: variables must map names to lists of categories, found {type(variables).__name__}."
-        )
-    categories = []
-    for name, given in variables.items():
-        listed = [0, 1] if given is None or not len(given) else list(given)
-        if isinstance(given, str) or len(set(listed)) < len(listed):
-            raise InputError(
-                f"RuleModel: the categories of {name!r} must be a list of distinct labels, found {given!r}."
-            )
-        plain = np.array(listed)
-        mixed = plain.dtype.kind in "US" and not all(isinstance(label, str) for label in listed)
-        categories.append(np.array(listed, dtype=object) if mixed else plain)
-    return ClassSpace(tuple(str(name) for name in variables), tuple(categories))

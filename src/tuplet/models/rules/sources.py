@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
 
 from tuplet.exceptions import InputError
+from tuplet.local.columns import chooses_columns
 from tuplet.local.estimators import name_of
 from tuplet.local.inputs import Features, n_rows
 from tuplet.models.base import JointClassifier
@@ -20,7 +24,7 @@ from tuplet.space import ClassSpace
 from tuplet.space.containers import listing
 from tuplet.typing import Codes, Floats
 
-__all__ = ["Source", "make_sources"]
+__all__ = ["Source", "as_columns", "fitted_source", "make_sources"]
 
 _FLOOR = 1e-6
 """Belief that is spread over all categories when a fitted classifier speaks: no label is impossible."""
@@ -35,7 +39,7 @@ class Source:
     names : tuple of str
         The class variables.
     model : JointClassifier, or a fitted classifier
-    columns : list, optional
+    columns : list, name, position or slice, optional
         Names or positions of the columns of X that it sees; all of them if None.
     prefit : bool
         Whether the model was fitted elsewhere.
@@ -50,6 +54,7 @@ class Source:
     spoken: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", as_columns(self.columns, self.names))
         if not self.spoken:
             object.__setattr__(self, "spoken", self.names)
 
@@ -57,22 +62,25 @@ class Source:
         """Return the columns that the model sees."""
         if self.columns is None:
             return X
-        columns = list(self.columns)
-        if not isinstance(X, pd.DataFrame):
-            if any(isinstance(column, str) for column in columns):
-                raise InputError(
-                    f"The classifier of {listing(self.names)} wants the columns {listing(columns)}, but X has"
-                    " no names; pass a frame, or positions."
-                )
-            return X[:, columns]
+        columns, framed = self.columns, isinstance(X, pd.DataFrame)
+        wants = f"The classifier of {listing(self.names)} wants the columns {_said(columns)}"
+        by_position = isinstance(columns, slice)
+        if not framed and not by_position and any(isinstance(column, str) for column in columns):
+            raise InputError(f"{wants}, but X has no names; pass a frame, or positions.")
         try:
-            by_name = all(column in X.columns for column in columns)
+            if not framed:
+                return X[:, columns]
+            by_name = not by_position and all(column in X.columns for column in columns)
             return X[columns] if by_name else X.iloc[:, columns]
         except (IndexError, ValueError, KeyError, TypeError):
-            raise InputError(
-                f"The classifier of {listing(self.names)} wants the columns {listing(columns)}; X has"
-                f" {listing(X.columns)}."
-            ) from None
+            has = listing(X.columns) if framed else f"{X.shape[1]} columns"
+            raise InputError(f"{wants}; X has {has}.") from None
+
+    def check_columns(self, names: Any, n_columns: int) -> None:
+        """Refuse columns that X, with these names if it has any, does not have."""
+        nothing = np.empty((0, n_columns))
+        part = self.view(nothing if names is None else pd.DataFrame(nothing, columns=names))
+        _check_width(self.model, part, self.names)
 
     def without(self, name: str) -> Source | None:
         """Return the source without a class variable, None if no other is left."""
@@ -98,7 +106,13 @@ class Source:
             tables = self.model._joint_of(part).marginals()
             named = zip(self.model.space_.names, tables, strict=True)
             return {name: table for name, table in named if name in self.names}
+        _check_width(self.model, part, self.names)
         tables, classes = _ask(self.model, part, len(self.spoken))
+        if len(tables) != len(self.spoken):
+            raise InputError(
+                f"The fitted classifier of {listing(self.names)} tells probabilities of {len(tables)} class"
+                f" variables, not of {len(self.spoken)}."
+            )
         return {
             name: _aligned(space, name, table, labels, n_rows(part))
             for name, table, labels in zip(self.spoken, tables, classes, strict=True)
@@ -106,12 +120,41 @@ class Source:
         }
 
 
+def as_columns(columns: Any, names: Sequence[str]) -> Any:
+    """Return columns, however given, as a list of names or positions, a slice of positions, or None."""
+    if isinstance(columns, slice):
+        ends = (columns.start, columns.stop, columns.step)
+        if all(end is None or isinstance(end, Integral) for end in ends) and columns.step != 0:
+            return columns
+    elif columns is None:
+        return None
+    elif isinstance(columns, str | Integral):
+        return [columns]
+    elif isinstance(columns, Iterable) and not isinstance(columns, Mapping | Set):
+        return list(columns)
+    raise InputError(
+        f"The columns of the classifier of {listing(names)} must be a name, a position, a list of them or a"
+        f" slice of positions, found {columns!r}."
+    )
+
+
+def _said(columns: Any) -> str:
+    return repr(columns) if isinstance(columns, slice) else listing(columns)
+
+
+def _check_width(model: Any, X: Features, names: Sequence[str]) -> None:
+    wanted = getattr(model, "n_features_in_", X.shape[1])
+    if wanted != X.shape[1] and not chooses_columns(model):
+        raise InputError(
+            f"The fitted classifier of {listing(names)} was fitted to {wanted} columns, but sees"
+            f" {X.shape[1]}; say which columns of X are its own."
+        )
+
+
 def _ask(model: Any, X: Features, n_variables: int) -> tuple[list[Any], list[Any]]:
     """Return probabilities and labels of each variable of a fitted model."""
     if isinstance(model, JointClassifier):
         return model._joint_of(X).marginals(), list(model.space_.categories)
-    if not hasattr(model, "predict_proba"):
-        raise InputError(f"{name_of(model)} has no predict_proba; base classifiers must tell probabilities.")
     proba, labels = model.predict_proba(X), getattr(model, "classes_", None)
     if isinstance(proba, list):
         return proba, list(labels) if labels is not None else [None] * len(proba)
@@ -137,6 +180,41 @@ def _aligned(space: ClassSpace, name: str, table: Any, labels: Any, n: int) -> F
     return (1 - _FLOOR) * answer + _FLOOR / space.cards[j]
 
 
+def fitted_source(names: tuple[str, ...], model: Any, columns: Any = None) -> Source:
+    """Return the source of a model that was fitted elsewhere.
+
+    A model of Tuplet goes by names where it knows them, and may speak of further variables; by order if not.
+    """
+    if not hasattr(model, "predict_proba"):
+        raise InputError(f"{name_of(model)} has no predict_proba; base classifiers must tell probabilities.")
+    if not _is_fitted(model):
+        raise InputError(
+            f"The classifier of {listing(names)}, {name_of(model)}, is not fitted; fit it first."
+        )
+    if not isinstance(model, JointClassifier):
+        return Source(names, model, columns, prefit=True)
+    spoken = model.space_.names
+    if not set(names) <= set(spoken):
+        if len(spoken) != len(names):
+            raise InputError(
+                f"The fitted model of {listing(names)} has the class variables {listing(spoken)}; the names"
+                " must be the same."
+            )
+        spoken = names
+    return Source(names, model, columns, prefit=True, spoken=spoken)
+
+
+def _is_fitted(model: Any) -> bool:
+    """Return whether a model is fitted; those that are no estimators of scikit-learn count as such."""
+    if not isinstance(model, BaseEstimator):
+        return True
+    try:
+        check_is_fitted(model)
+    except NotFittedError:
+        return False
+    return True
+
+
 def make_sources(
     estimators: Any, names: Sequence[str], *, prefit: bool, multi_output: bool, n_jobs: int | None
 ) -> list[Source]:
@@ -154,7 +232,7 @@ def make_sources(
                 "RuleStackingClassifier: with prefit=True, estimators must be a fitted model of all class"
                 f" variables or a mapping of names to fitted classifiers, found {estimators!r}."
             )
-        return [Source(names, estimators, prefit=True)]
+        return [fitted_source(names, estimators)]
     if isinstance(estimators, JointClassifier):
         return [Source(names, estimators)]
     model = MultiOutputModel(estimators) if multi_output else IndependentClassifier(estimators, n_jobs=n_jobs)
@@ -167,10 +245,14 @@ def _source_of(name: Any, given: Any, names: tuple[str, ...], prefit: bool, n_jo
             f"The mapping of estimators names {name!r}, which is no class variable; these are"
             f" {listing(names)}."
         )
+    if isinstance(given, tuple) and len(given) != 2:
+        raise InputError(
+            f"The estimator of {name!r} must be a classifier or (classifier, columns), found {given!r}."
+        )
     estimator, columns = given if isinstance(given, tuple) else (given, None)
-    if isinstance(columns, (str, int)):
-        columns = [columns]
-    if prefit or isinstance(estimator, JointClassifier):
-        return Source((str(name),), estimator, columns, prefit)
+    if prefit:
+        return fitted_source((str(name),), estimator, columns)
+    if isinstance(estimator, JointClassifier):
+        return Source((str(name),), estimator, columns)
     default = isinstance(estimator, str) and estimator == "default"
     return Source((str(name),), IndependentClassifier(None if default else estimator, n_jobs=n_jobs), columns)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, final
+from typing import TYPE_CHECKING, Any, Literal, final
 
 import numpy as np
 import pandas as pd
@@ -14,20 +14,24 @@ from tuplet.exceptions import InputError
 from tuplet.joint import JointDistribution
 from tuplet.local.inputs import Features, as_pandas, n_rows
 from tuplet.models.base import JointClassifier
-from tuplet.models.rules.beliefs import read_table
+from tuplet.models.rules.beliefs import read_priors
 from tuplet.models.rules.changes import ChangeableRules
 from tuplet.models.rules.expert import Experts, split_experts
 from tuplet.models.rules.held_out import HeldOut, held_out_beliefs
 from tuplet.models.rules.sources import make_sources
+from tuplet.plots.rules import plot_rule_effects
 from tuplet.progress import Show
 from tuplet.rules import NoisyOr, Rule, RuleJoint, RuleSet, compile_rules
 from tuplet.rules.calibration import CalibrationKind, learn_calibrator
-from tuplet.rules.explain import Explanation, explain
+from tuplet.rules.explain import Explanation, contributions, explain_row
 from tuplet.rules.learning import Learner, as_rule, learn_rules
 from tuplet.rules.learning_data import Evidence
 from tuplet.rules.learning_search import Settings
 from tuplet.rules.ruleset import read_rules
 from tuplet.typing import UNKNOWN, Codes, Floats, Seed
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["RuleStackingClassifier"]
 
@@ -87,7 +91,8 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
     learned_ : Learned
         What was learned and how the number of rules was found; `learned_.summary` is one sentence.
     contributions_ : DataFrame
-        The learned rules with the mean log-likelihood of a training row that is lost without each of them.
+        The learned rules with the mean log-likelihood of a training row that is lost without each of them;
+        the method `contributions` tells it of all rules and any rows.
     sources_ : list of Source
         The fitted base classifiers.
     calibrators_ : dict of str to Calibrator
@@ -210,9 +215,7 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
             known = codes[:, j] != UNKNOWN
             counts = np.bincount(codes[known, j], weights[known], minlength=card)
             self.priors_[name] = (counts + 1) / (counts.sum() + card)
-        for name, table in (self.priors or {}).items():
-            prior = read_table(self.space_, name, table)
-            self.priors_[self.space_.names[self.space_.position(name)]] = prior[0]
+        self.priors_ |= read_priors(self.space_, {} if self.priors is None else self.priors)
 
     def _learn_rules(self, held: HeldOut, codes: Codes, experts: Experts) -> None:
         evidence = Evidence(
@@ -267,9 +270,19 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
 
     def explain(self, X: Any, row: int = 0) -> Explanation:
         """Say which rules moved which labels of a row of X, and by how many log-odds."""
+        return explain_row(self._rule_joint(X), self.space_, row)
+
+    def plot_explanation(self, X: Any, row: int = 0, *, title: str = "", ax: Axes | None = None) -> Axes:
+        """Draw the explanation of a row; see `plot_rule_effects`."""
+        return plot_rule_effects(self.explain(X, row), title=title, ax=ax)
+
+    def contributions(self, X: Any, Y: Any = None) -> Any:
+        """Return all rules sorted by what they contribute to rows X, or to the likelihood of labels Y."""
+        joint = self._rule_joint(X)
+        return contributions(joint, self.space_, None if Y is None else self.space_.encode(Y))
+
+    def _rule_joint(self, X: Any) -> RuleJoint:
         check_is_fitted(self, "space_")
         joint = self._joint_of(X)
         assert isinstance(joint, RuleJoint)
-        if not -len(joint) <= row < len(joint):
-            raise InputError(f"explain: there is no row {row}; there are {len(joint)}.")
-        return explain(joint[row], self.space_)
+        return joint
