@@ -41,6 +41,8 @@ from tuplet.models import (
     OutputCodingClassifier,
     PowersetClassifier,
     PriorClassifier,
+    ProbitClassifier,
+    ProbitForestClassifier,
 )
 from tuplet.persistence import load_model, read_header, save_model
 
@@ -90,10 +92,11 @@ def assert_same_predictions(one, other, X):
 # -- round trips -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore::tuplet.exceptions.ApproximationWarning")  # of probit models
 @pytest.mark.parametrize("model", MODELS, ids=repr)
 def test_every_model_predicts_the_same_after_a_round_trip(model, tmp_path):
     X, Y = data()
-    if isinstance(model, OutputCodingClassifier):
+    if isinstance(model, (OutputCodingClassifier, ProbitClassifier, ProbitForestClassifier)):
         Y = pd.DataFrame((X.to_numpy() > 0).astype(int), columns=list("pqrs"), index=X.index)
     fitted = clone(model).fit(X, Y)
     loaded = through_a_file(fitted, tmp_path)

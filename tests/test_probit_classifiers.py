@@ -1,6 +1,10 @@
 """Probit classifiers end to end: posterior means, interrupts, warm starts, weights, odd and bad input."""
 
+import os
 import pickle
+import signal
+import threading
+import time
 
 import numpy as np
 import pandas as pd
@@ -17,6 +21,7 @@ from tuplet.models.probit import ProbitClassifier, ProbitForestClassifier
 from tuplet.models.probit import base as probit_base
 from tuplet.probit.chain import Chain
 from tuplet.probit.convergence import Convergence
+from tuplet.progress import Progress
 from tuplet.typing import UNKNOWN
 
 SHORT = {"n_burn": 30, "n_draws": 20, "thin": 1, "n_chains": 2, "random_state": 0}
@@ -163,6 +168,83 @@ def test_a_longer_chain_in_two_parts_is_the_chain_in_one():
     np.testing.assert_allclose(parts.draws_.correlations, whole.draws_.correlations, atol=1e-8)
 
 
+@both
+def test_a_warm_start_that_fails_leaves_the_model_as_it_was(model, monkeypatch):
+    X, Y = data()
+    fitted = clone(model).set_params(warm_start=True).fit(X, Y)
+    before = fitted.predict_joint(X).distribution.log_prob(Y)
+
+    def unchanged():
+        return np.array_equal(fitted.predict_joint(X).distribution.log_prob(Y), before)
+
+    with pytest.raises(InputError, match="X, y or sample_weight have changed"):
+        fitted.fit(10 * X + 1, Y)
+    assert unchanged()
+    with pytest.raises(InputError, match="X, y or sample_weight have changed"):
+        fitted.fit(pd.DataFrame(X[:, :2], columns=["a", "b"]), pd.DataFrame(Y, columns=list("uvw")))
+    assert unchanged()
+    assert isinstance(fitted.predict(X), np.ndarray)
+    with pytest.raises(InputError, match="X has 80 rows, but y has 79"):
+        fitted.fit(X, Y[1:])
+    assert unchanged()
+    with pytest.raises(InputError, match="n_draws=10 is less than the 20"):
+        fitted.set_params(n_draws=10).fit(X, Y)
+    assert unchanged()
+    interrupt_after(monkeypatch, 9)
+    with pytest.raises(KeyboardInterrupt):
+        fitted.set_params(n_draws=60).fit(X, Y)
+    assert unchanged()
+    monkeypatch.undo()
+    whole = clone(model).set_params(warm_start=True).fit(X, Y).set_params(n_draws=60).fit(X, Y)
+    assert same(fitted.fit(X, Y), whole)
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("n_trees", 9),
+        ("n_burn", 31),
+        ("thin", 2),
+        ("n_chains", 3),
+        ("correlation", "factors"),
+        ("prior", "inverse-wishart"),
+        ("eta", 2.0),
+        ("shrinkage", 2.0),
+        ("beta", 1.0),
+        ("select_features", False),
+    ],
+)
+def test_chains_do_not_go_on_with_other_settings(setting, value):
+    X, Y = data(n=30)
+    fitted = clone(FOREST).set_params(warm_start=True).fit(X, Y)
+    fitted.set_params(n_draws=25, **{setting: value})
+    with pytest.raises(InputError, match=rf"but {setting} has changed from .* to {value!r}; set it back"):
+        fitted.fit(X, Y)
+    assert fitted.predict(X).shape == (30, 3)
+    free = {"random_state": 5, "n_jobs": 1, "progress": False}
+    fitted.set_params(**{setting: getattr(FOREST, setting)}, **free)
+    assert fitted.fit(X, Y).draws_.correlations.shape[1] == 25
+
+
+def test_chains_do_not_go_on_with_other_predictors():
+    X, Y = data(n=30)
+    fitted = ProbitClassifier(PolynomialFeatures(2), warm_start=True, **SHORT).fit(X, Y)
+    fitted.set_params(n_draws=25, predictors=PolynomialFeatures(2)).fit(X, Y)  # the same in another object
+    for change in ({"predictors__degree": 3}, {"predictors": None}, {"predictors": np.sin}):
+        with pytest.raises(InputError, match="but predictors has changed"):
+            fitted.set_params(**change).fit(X, Y)
+
+
+def test_a_failed_fit_is_none_to_go_on_from(monkeypatch):
+    X, Y = data()
+    fitted = clone(LINEAR).fit(X, Y)
+    interrupt_after(monkeypatch, 5)
+    with pytest.raises(KeyboardInterrupt):
+        fitted.fit(10 * X, Y)
+    monkeypatch.undo()
+    assert same(fitted.set_params(warm_start=True).fit(X, Y), clone(LINEAR).fit(X, Y))
+
+
 def interrupt_after(monkeypatch, n):
     """Raise KeyboardInterrupt in the n-th step of all chains together."""
     original, count = Chain.advance, [0]
@@ -198,6 +280,41 @@ def test_an_early_interrupt_is_an_interrupt(monkeypatch):
         model.fit(X, Y)
     with pytest.raises(NotFittedError):
         model.predict(X)
+
+
+def press_at(monkeypatch, n, seconds=0.0):
+    """Send this process Ctrl-C a while after n steps of all chains together."""
+    original, reached = Progress.advance, threading.Event()
+
+    def advance(self, *args, **kwargs):
+        original(self, *args, **kwargs)
+        if self.done >= n:
+            reached.set()
+
+    def press():
+        if reached.wait(60):
+            time.sleep(seconds)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(Progress, "advance", advance)
+    threading.Thread(target=press, daemon=True).start()
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_ctrl_c_stops_between_steps(n_jobs, monkeypatch):
+    X, Y = data()
+    handler = signal.getsignal(signal.SIGINT)
+    for milliseconds in range(0, 50, 5 if n_jobs == 1 else 25):
+        press_at(monkeypatch, 50, milliseconds / 1000)
+        model = ProbitClassifier(**{**SHORT, "n_burn": 1, "n_draws": 5_000, "n_jobs": n_jobs})
+        # Few draws of short chains: whether they have converged is not asked.
+        monkeypatch.setattr(probit_base, "convergence_of", lambda draws: None)
+        with pytest.warns(TupletWarning, match=r"interrupted; the model rests on \d+ of 5000 draws"):
+            model.fit(X, Y)
+        monkeypatch.undo()
+        assert signal.getsignal(signal.SIGINT) is handler
+        assert 10 <= model.draws_.correlations.shape[1] < 5_000
+        assert model.predict(X[:2]).shape == (2, 3)
 
 
 def test_chains_that_disagree_are_told_of(monkeypatch):
@@ -297,6 +414,18 @@ def test_features_that_say_nothing():
     np.testing.assert_allclose(proba[0], proba[1])
     with pytest.raises(InputError, match="at least 3 rows, found n_samples = 2"):
         clone(FOREST).fit(np.zeros((2, 1)), [[0, 0], [1, 0]])
+
+
+@both
+def test_features_too_large_to_compute_with_are_refused(model):
+    X, Y = data()
+    huge = np.where(np.arange(80)[:, None] == 3, 1e300, X)
+    with pytest.raises(InputError, match=r"the features hold 1e\+300, which is too large"):
+        clone(model).fit(huge, Y)
+    fitted = clone(model).fit(np.clip(huge, -1e100, 1e100), Y)
+    assert np.isfinite(fitted.predict_joint(X).distribution.log_prob(Y)).all()
+    with pytest.raises(InputError, match="too large"):
+        fitted.predict(huge)
 
 
 @both

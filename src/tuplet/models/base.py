@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar, Self, final
 
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -77,6 +79,11 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
     def _predict_joint(self, X: Features) -> JointDistribution:
         """Return the joint distribution of the rows of X."""
 
+    @property
+    def _goes_on(self) -> bool:
+        """Whether `fit` would go on from the last one, which is then kept if it fails; mostly it does not."""
+        return False
+
     def _estimators(self, names: tuple[str, ...] | None = None) -> list[Any]:
         """Return the classifiers that get to see X, None for the default; `names` are the class variables."""
         return [getattr(self, "estimator", None)]
@@ -113,13 +120,28 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
             raise InputError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         require_same_order("fit: X and y", row_index(X), row_index(y))
         require_same_order("fit: X and sample_weight", row_index(X), row_index(sample_weight))
-        names = open_table(y).names()
-        X = self._validate(X, self._checked_estimators(names), reset=True)
-        space = ClassSpace.from_labels(y)
-        codes = space.encode(y)
-        if n_rows(X) != len(codes):
-            raise InputError(f"X has {n_rows(X)} rows, but y has {len(codes)}; they must be the same rows.")
-        return self._fit_validated(X, space, codes, validate_weights(sample_weight, len(codes)))
+        with self._kept_on_failure():
+            names = open_table(y).names()
+            X = self._validate(X, self._checked_estimators(names), reset=True)
+            space = ClassSpace.from_labels(y)
+            codes = space.encode(y)
+            if n_rows(X) != len(codes):
+                raise InputError(
+                    f"X has {n_rows(X)} rows, but y has {len(codes)}; they must be the same rows."
+                )
+            return self._fit_validated(X, space, codes, validate_weights(sample_weight, len(codes)))
+
+    @contextmanager
+    def _kept_on_failure(self) -> Iterator[None]:
+        """Give a model that goes on from its last fit all that it had back if it cannot go on."""
+        before = vars(self).copy() if self._goes_on else None
+        try:
+            yield
+        except BaseException:
+            if before is not None:
+                self.__dict__.clear()
+                self.__dict__.update(before)
+            raise
 
     def _checked_estimators(self, names: tuple[str, ...]) -> list[Any]:
         estimators = self._estimators(names)

@@ -14,6 +14,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from joblib.externals.loky import get_reusable_executor
 
+from tuplet.interrupts import held_interrupts
 from tuplet.local.parallel import one_blas_thread
 from tuplet.probit.chain import Chain, ChainDraws, ChainEnd, Plan
 from tuplet.progress import Progress, Show
@@ -64,18 +65,25 @@ def _in_turn(
     plan: Plan, rngs: Sequence[Any], ends: Sequence[ChainEnd | None], n_jobs: int, progress: Progress
 ) -> Run:
     """Step the chains in turn, so that after an interrupt all have come equally far."""
-    chains = []
-    interrupted = False
+    chains: list[Chain] = []
     try:
-        chains += [Chain(plan, rng, end) for rng, end in zip(rngs, ends, strict=True)]
-        while any(chain.n_left for chain in chains):
-            for chain in chains:
-                if chain.n_left:
-                    chain.advance()
-                    progress.advance()
+        with held_interrupts() as pressed:
+            chains += [Chain(plan, rng, end) for rng, end in zip(rngs, ends, strict=True)]
+            for chain in _turns(chains):
+                chain.advance()
+                progress.advance()
+                if pressed():
+                    break
+            stopped = pressed()
     except KeyboardInterrupt:
-        interrupted = True
-    return Run([chain.draws() for chain in chains], interrupted)
+        stopped = True
+    return Run([chain.draws() for chain in chains], stopped)
+
+
+def _turns(chains: Sequence[Chain]) -> Iterator[Chain]:
+    """Yield the chains in turn while they have steps left."""
+    while any(chain.n_left for chain in chains):
+        yield from (chain for chain in chains if chain.n_left)
 
 
 def _side_by_side(
@@ -85,26 +93,31 @@ def _side_by_side(
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "board"
         board = np.memmap(path, np.int64, "w+", shape=len(rngs) + 1)
-        executor = get_reusable_executor(max_workers=n_jobs)
-        tasks = zip(rngs, ends, strict=True)
-        futures = [executor.submit(_run_one, plan, *task, str(path), i) for i, task in enumerate(tasks)]
-        interrupted = _wait(futures, board, progress)
-        answer = Run([future.result() for future in futures], interrupted)
+        tasks = list(enumerate(zip(rngs, ends, strict=True)))
+        futures: list[Future[ChainDraws]] = []
+        try:
+            with held_interrupts() as pressed:
+                executor = get_reusable_executor(max_workers=n_jobs)
+                futures += [executor.submit(_run_one, plan, *task, str(path), i) for i, task in tasks]
+                _wait(futures, board, progress, pressed)
+        except KeyboardInterrupt:  # the second: no waiting for steps that are under way
+            board[0] = True
+        # A process without a chain may have died of Ctrl-C, which takes those at work with it.
+        kept = [f for f in futures if not board[0] or (f.done() and f.exception() is None)]
+        answer = Run([future.result() for future in kept], bool(board[0]))
         del board  # or the folder could not be removed everywhere
     return answer
 
 
-def _wait(futures: list[Future[ChainDraws]], board: Any, progress: Progress) -> bool:
+def _wait(
+    futures: list[Future[ChainDraws]], board: Any, progress: Progress, pressed: Callable[[], bool]
+) -> None:
     """Show progress until all are done; an interrupt asks the processes to come to an end."""
-    interrupted = False
-    while True:
-        try:
-            left = wait(futures, _LOOK).not_done
-            progress.advance(steps=int(board[1:].sum()) - progress.done)
-            if not left:
-                return interrupted
-        except KeyboardInterrupt:
-            board[0] = interrupted = True
+    left = set(futures)
+    while left:
+        left = wait(left, _LOOK).not_done
+        progress.advance(steps=int(board[1:].sum()) - progress.done)
+        board[0] = pressed()
 
 
 def _run_one(

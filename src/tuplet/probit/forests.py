@@ -29,7 +29,7 @@ class ForestSettings:
         A node at depth d is split with prior probability alpha / (1 + d)^beta.
     min_samples_leaf : int
         Fewest training rows of a leaf; less where there are hardly any rows.
-    sparse_features : bool
+    select_features : bool
         Whether the features to split on are drawn with probabilities that are learned, from a prior under
         which few of them matter, or with equal ones.
     """
@@ -39,7 +39,7 @@ class ForestSettings:
     alpha: float = 0.95
     beta: float = 2.0
     min_samples_leaf: int = 5
-    sparse_features: bool = True
+    select_features: bool = True
 
     @property
     def leaf_variance(self) -> float:
@@ -136,7 +136,7 @@ class ForestBlock:
         """Draw the splitting probabilities given the trees; trees that have hardly grown say nothing yet."""
         d = self.data.num_covariates()
         self._n_sweeps += 1
-        if self.settings.sparse_features and d > 1 and self._n_sweeps > EQUAL_SWEEPS:
+        if self.settings.select_features and d > 1 and self._n_sweeps > EQUAL_SWEEPS:
             counts = np.asarray(self._forest.get_overall_split_counts(d))
             self._tree_prior.update_variable_weights(draw_feature_weights(counts, rng))
 

@@ -13,7 +13,14 @@ from tuplet.joint import JointDistribution, Probit
 from tuplet.local.inputs import Features
 from tuplet.local.parallel import one_blas_thread
 from tuplet.models.probit.report import ProbitReport
-from tuplet.models.probit.rows import dense, digest_of, require_binary, rows_by_weight, warn_of_odd_labels
+from tuplet.models.probit.rows import (
+    dense,
+    digest_of,
+    require_binary,
+    require_moderate,
+    rows_by_weight,
+    warn_of_odd_labels,
+)
 from tuplet.models.scaling import fit_scaler
 from tuplet.prediction.estimates import warn_outside
 from tuplet.probit.chain import ChainDraws, Plan
@@ -33,6 +40,10 @@ _FEWEST = 10
 
 _HELD = 2**26
 """Means of a prediction that are held in memory; more are computed when they are asked for."""
+
+
+_FREE = {"n_draws", "random_state", "n_jobs", "progress", "warm_start"}
+"""Settings that may change when chains go on."""
 
 
 class ProbitModel(ProbitReport):
@@ -73,26 +84,41 @@ class ProbitModel(ProbitReport):
         X = dense(X)
         rows = rows_by_weight(X, codes, sample_weight, name)
         X, codes = X[rows], codes[rows]
-        plan = self._plan(X, codes)
         digest = digest_of(X, codes)
-        if self.warm_start and hasattr(self, "ends_"):
-            self._continue(plan, digest)
+        if self._goes_on:
+            self._require_unchanged(digest)
+            self._continue(self._plan(X, codes), digest)
         else:
+            self.__dict__.pop("ends_", None)  # a fit that fails from here on is none to go on from
+            self._learn_predictors(X)
+            plan = self._plan(X, codes, reset=True)
             warn_of_odd_labels(codes, self.space_, name)
             self._begin(plan, digest)
         self.correlation_ = self.draws_.flat_correlations().mean(axis=0)
         self._judge()
 
-    def _plan(self, X: Floats, codes: Codes) -> Plan:
-        self._learn_predictors(X)
-        X = self._predictors(X)
-        self.scaler_ = fit_scaler(X)
+    @property
+    def _goes_on(self) -> bool:
+        return self.warm_start and hasattr(self, "ends_")
+
+    def _plan(self, X: Floats, codes: Codes, *, reset: bool = False) -> Plan:
         rule = correlation_step(self.correlation, prior=self.prior, eta=self.eta, n_factors=self.n_factors)
-        scaled = np.ascontiguousarray(self.scaler_.transform(X))
-        signs = label_signs(codes)
         return Plan(
-            scaled, signs, self._mean_settings(), rule, int(self.n_burn), int(self.n_draws), int(self.thin)
+            self._scaled(X, reset=reset),
+            label_signs(codes),
+            self._mean_settings(),
+            rule,
+            int(self.n_burn),
+            int(self.n_draws),
+            int(self.thin),
         )
+
+    def _scaled(self, X: Floats, *, reset: bool = False) -> Floats:
+        """Return the predictors of rows X on the scale of the training rows, which `reset` learns."""
+        made = require_moderate(self._predictors(X), type(self).__name__)
+        if reset:
+            self.scaler_ = fit_scaler(made)
+        return np.ascontiguousarray(self.scaler_.transform(made))
 
     def _begin(self, plan: Plan, digest: str) -> None:
         rng = np.random.default_rng(self.random_state)
@@ -101,19 +127,35 @@ class ProbitModel(ProbitReport):
         self.draws_ = Draws.collect(chains, offsets_of(plan.signs))
         self._remember(chains, digest)
 
-    def _continue(self, plan: Plan, digest: str) -> None:
-        """Draw what is missing to `n_draws`, from where the chains ended."""
+    def _require_unchanged(self, digest: str) -> None:
+        """Raise `InputError` unless the chains can go on with these rows and settings."""
+        name = type(self).__name__
         if digest != self.digest_:
             raise InputError(
-                f"{type(self).__name__}: warm_start continues the chains of the rows that they began with,"
+                f"{name}: warm_start continues the chains of the rows that they began with,"
                 " but X, y or sample_weight have changed; set warm_start=False."
             )
+        for setting, value in self._chain_settings().items():
+            if value != self.settings_[setting]:
+                raise InputError(
+                    f"{name}: warm_start continues the chains as they began, but {setting} has changed from"
+                    f" {self.settings_[setting]!r} to {value!r}; set it back, or set warm_start=False."
+                )
         before = self.draws_.correlations.shape[1]
-        if plan.n_draws < before:
+        if self.n_draws < before:
             raise InputError(
-                f"{type(self).__name__}: n_draws={plan.n_draws} is less than the {before} draws that there"
+                f"{name}: n_draws={self.n_draws} is less than the {before} draws that there"
                 " are; with warm_start they can only become more."
             )
+
+    def _chain_settings(self) -> dict[str, Any]:
+        """Return the settings that chains rest on; a transformer as text, as its own settings may change."""
+        settings = {name: v for name, v in self.get_params(deep=False).items() if name not in _FREE}
+        return {name: repr(v) if hasattr(v, "get_params") else v for name, v in settings.items()}
+
+    def _continue(self, plan: Plan, digest: str) -> None:
+        """Draw what is missing to `n_draws`, from where the chains ended."""
+        before = self.draws_.correlations.shape[1]
         if plan.n_draws == before:
             return
         ends: list[Any] = self.ends_
@@ -148,6 +190,7 @@ class ProbitModel(ProbitReport):
         self.acceptance_ = float(np.mean([chain.accepted for chain in chains]))
         self.ends_ = [chain.end for chain in chains]
         self.digest_ = digest
+        self.settings_ = self._chain_settings()
 
     def _judge(self) -> None:
         self.convergence_ = convergence_of(self.draws_)
@@ -178,7 +221,7 @@ class ProbitModel(ProbitReport):
     # -- prediction ---------------------------------------------------------------------------------------
 
     def _predict_joint(self, X: Features) -> JointDistribution:
-        scaled = np.ascontiguousarray(self.scaler_.transform(self._predictors(dense(X))))
+        scaled = self._scaled(dense(X))
         means = MeansAt(self.draws_, scaled)
         held: Any = means if np.prod(means.shape) > _HELD else means.rows(np.arange(len(scaled)))
         return Probit(held, self.draws_.flat_correlations(), seed=self.seed_)

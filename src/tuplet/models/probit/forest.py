@@ -52,7 +52,7 @@ class ProbitForestClassifier(ProbitModel):
         A node at depth d is split with prior probability alpha / (1 + d)^beta.
     min_samples_leaf : int
         Fewest training rows of a leaf.
-    sparse_features : bool
+    select_features : bool
         Whether each label learns which features matter: the probability that a feature is split on has a
         sparse Dirichlet prior (Linero 2018) instead of being the same for all.
     random_state : int, Generator or None
@@ -124,7 +124,7 @@ class ProbitForestClassifier(ProbitModel):
         alpha: float = 0.95,
         beta: float = 2.0,
         min_samples_leaf: int = 5,
-        sparse_features: bool = True,
+        select_features: bool = True,
         random_state: Seed = None,
         n_jobs: int | None = None,
         progress: Show = "auto",
@@ -143,7 +143,7 @@ class ProbitForestClassifier(ProbitModel):
         self.alpha = alpha
         self.beta = beta
         self.min_samples_leaf = min_samples_leaf
-        self.sparse_features = sparse_features
+        self.select_features = select_features
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.progress = progress
@@ -168,7 +168,7 @@ class ProbitForestClassifier(ProbitModel):
             float(self.alpha),
             float(self.beta),
             int(self.min_samples_leaf),
-            bool(self.sparse_features),
+            bool(self.select_features),
         )
 
     def inclusion_table(self) -> pd.DataFrame:

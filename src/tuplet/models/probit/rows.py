@@ -14,10 +14,20 @@ from tuplet.prediction.estimates import warn_outside
 from tuplet.space import ClassSpace
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["dense", "digest_of", "require_binary", "rows_by_weight", "warn_of_odd_labels"]
+__all__ = [
+    "dense",
+    "digest_of",
+    "require_binary",
+    "require_moderate",
+    "rows_by_weight",
+    "warn_of_odd_labels",
+]
 
 _MOST_ROWS = 10_000_000
 """Rows that weights may amount to."""
+
+_LARGEST = 1e100
+"""Size of a feature; squares of larger ones, which variances are made of, may overflow."""
 
 
 def dense(X: Features) -> Floats:
@@ -42,6 +52,17 @@ def require_binary(space: ClassSpace, model: str) -> None:
                 f"{model}: Only binary classification is supported. The class variable {name!r} has {card}"
                 f" class{'es' if card > 1 else ''}; {remedy}."
             )
+
+
+def require_moderate(X: Floats, model: str) -> Floats:
+    """Return X, or raise `InputError` if it holds numbers too large to be scaled; NaN may stay."""
+    beyond = X[np.abs(X) > _LARGEST]
+    if len(beyond):
+        raise InputError(
+            f"{model}: the features hold {beyond[0]:g}, which is too large to compute with (limit"
+            f" {_LARGEST:g}); clip or rescale them, or mark the value as missing (NaN)."
+        )
+    return X
 
 
 def rows_by_weight(X: Floats, codes: Codes, sample_weight: Floats | None, model: str) -> Codes:

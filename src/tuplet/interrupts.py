@@ -1,0 +1,60 @@
+"""Ctrl-C between two steps of long work, rather than in the middle of one."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+__all__ = ["held_interrupts"]
+
+
+@contextmanager
+def held_interrupts() -> Iterator[Callable[[], bool]]:
+    """Hold the first Ctrl-C back until the work asks for it; a second one raises `KeyboardInterrupt` at once.
+
+    An exception that a signal raises inside a compiled kernel comes out of it as a `SystemError`, and
+    elsewhere it may leave a step half done. Work that ends after a bounded number of seconds asks instead:
+
+        with held_interrupts() as interrupted:
+            while work_left and not interrupted():
+                step()
+
+    Outside of the main thread, which is the only one to see signals, and where Ctrl-C is ignored or left to
+    the system, nothing changes and the answer is always no.
+
+    Yields
+    ------
+    callable
+        Returns whether Ctrl-C was pressed.
+
+    Examples
+    --------
+    >>> with held_interrupts() as interrupted:
+    ...     signal.raise_signal(signal.SIGINT)
+    ...     interrupted()
+    True
+    """
+    n_pressed = 0
+
+    def press(number: int, frame: FrameType | None) -> None:
+        nonlocal n_pressed
+        n_pressed += 1
+        if n_pressed > 1:
+            raise KeyboardInterrupt
+
+    before = signal.getsignal(signal.SIGINT)
+    held = threading.current_thread() is threading.main_thread() and callable(before)
+    if held:
+        signal.signal(signal.SIGINT, press)
+    try:
+        yield lambda: n_pressed > 0
+    except SystemError:
+        if n_pressed > 1:  # what a kernel makes of the second one
+            raise KeyboardInterrupt from None
+        raise
+    finally:
+        if held:
+            signal.signal(signal.SIGINT, before)
