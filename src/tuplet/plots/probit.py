@@ -112,7 +112,7 @@ def plot_trace(traces: npt.ArrayLike, name: str = "", *, title: str = "", ax: Ax
 
 
 def plot_top_probability(
-    predictions: JointDistribution | Mapping[str, JointDistribution],
+    predictions: Any,
     *,
     title: str = "",
     ax: Axes | None = None,
@@ -121,8 +121,8 @@ def plot_top_probability(
 
     Parameters
     ----------
-    predictions : JointDistribution or mapping of names to such
-        For example `model.predict_joint(X).distribution`.
+    predictions : JointPrediction or JointDistribution, or a mapping of names to such
+        For example `model.predict_joint(X)`.
     title : str
         Above the picture.
     ax : matplotlib Axes, optional
@@ -133,10 +133,11 @@ def plot_top_probability(
     matplotlib Axes
     """
     pyplot()
-    named = {"": predictions} if isinstance(predictions, JointDistribution) else dict(predictions)
-    if not named:
-        raise InputError("plot_top_probability: there is nothing to draw; pass one prediction or more.")
-    values: list[Floats] = [np.exp(joint.mode().log_prob) for joint in named.values()]
+    named = dict(predictions) if isinstance(predictions, Mapping) else {"": predictions}
+    joints = [getattr(prediction, "distribution", prediction) for prediction in named.values()]
+    if not joints or not all(isinstance(joint, JointDistribution) for joint in joints):
+        raise InputError("plot_top_probability: pass a prediction of predict_joint, or several by name.")
+    values: list[Floats] = [np.exp(joint.mode().log_prob) for joint in joints]
     ax = new_axes(6.5, 1.2 + 0.5 * len(named)) if ax is None else ax
     boxes = ax.boxplot(
         values,
