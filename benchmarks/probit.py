@@ -7,8 +7,8 @@ multivariate (M) and univariate (U), with sums of trees (B), linear in the featu
 true predictors (Tru), all by one sampler; "true" is the distribution that the data were drawn from. MB runs
 with default settings, the others with two chains instead of four, since theirs mix well. KL is the divergence
 of the predicted from the true distribution of label combinations, a mean over test rows. Labels are
-predicted by the most probable combination. The defaults (20 trees, selection of features) were chosen by KL on
-the same simulation, with the seeds 100 to 103.
+predicted by the most probable combination. The defaults (20 trees, selection of features) were chosen by
+KL on the same simulation, with the seeds 100 to 103.
 
 The paper's own figures stand beside ours. Its real data are not public; the shape of its Table 3 is filled
 with emotions and flags, ten random splits of 80 % training and 20 % test rows, two chains.
