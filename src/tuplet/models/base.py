@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar, Self, final
 
+from narwhals import dependencies
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
@@ -16,7 +17,7 @@ from tuplet.joint.base import JointDistribution
 from tuplet.local.columns import chooses_columns
 from tuplet.local.encoding import FeatureEncoder, encoder_for
 from tuplet.local.estimators import accepts, require_probabilities
-from tuplet.local.inputs import Features, n_rows, take_rows
+from tuplet.local.inputs import Features, as_pandas, n_rows, take_rows
 from tuplet.local.parallel import one_blas_thread
 from tuplet.losses import Loss
 from tuplet.metrics import exact_match
@@ -70,6 +71,9 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
 
     _drops_unweighted: ClassVar[bool] = True
     """Whether `_fit` does without rows of weight zero; not where users name rows by their positions."""
+
+    _keeps_frames: ClassVar[bool] = False
+    """Whether `_fit` gets a frame wherever one came in: models inside of a model want its names."""
 
     @abstractmethod
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
@@ -174,7 +178,7 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
 
     def _validate(self, X: Any, estimators: list[Any], *, reset: bool = False) -> Features:
         """Return X in the form that these estimators take; its columns are learned (`reset`) or checked."""
-        return validate_features(
+        features = validate_features(
             self,
             X,
             reset=reset,
@@ -182,6 +186,7 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
             sparse=all(e is None or accepts(e, "sparse") for e in estimators),
             frames=bool(estimators) and all(chooses_columns(e) for e in estimators),
         )
+        return as_pandas(X) if self._keeps_frames and dependencies.is_into_dataframe(X) else features
 
     def _learn_encoder(self, X: Features, estimators: list[Any]) -> FeatureEncoder | None:
         encoder = encoder_for(X, estimators) if self._encodes_features else None

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any, Literal, final
 
 import numpy as np
-from narwhals import dependencies
 
 from tuplet.exceptions import InputError
-from tuplet.local.inputs import Features, as_pandas
+from tuplet.local.inputs import Features
 from tuplet.models.base import JointClassifier
 from tuplet.models.chain import ChainClassifier
 from tuplet.models.mixtures.base import GrownMixture, MakeSource, MapInference, Sizes
@@ -94,6 +93,8 @@ class MixtureClassifier(GrownMixture):
 
     _encodes_features = False  # components do, each in its own way
 
+    _keeps_frames = True
+
     def __init__(
         self,
         component: Any = None,
@@ -133,10 +134,6 @@ class MixtureClassifier(GrownMixture):
 
     def _estimators(self, names: tuple[str, ...] | None = None) -> list[Any]:
         return list(self._model()._estimators(names))
-
-    def _validate(self, X: Any, estimators: list[Any], *, reset: bool = False) -> Features:
-        features = super()._validate(X, estimators, reset=reset)
-        return as_pandas(X) if dependencies.is_into_dataframe(X) else features  # components want the names
 
     def _source(
         self, X: Features, codes: Codes, sample_weight: Floats | None, rng: np.random.Generator

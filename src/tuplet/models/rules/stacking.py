@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any, Literal, final
 
 import numpy as np
 import pandas as pd
-from narwhals import dependencies
 from sklearn.utils.validation import check_is_fitted
 
 from tuplet.exceptions import InputError
 from tuplet.joint import JointDistribution
-from tuplet.local.inputs import Features, as_pandas, n_rows
+from tuplet.local.inputs import Features, n_rows
 from tuplet.models.base import JointClassifier
 from tuplet.models.rules.beliefs import read_priors
 from tuplet.models.rules.changes import ChangeableRules
@@ -118,6 +117,7 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
     """
 
     _encodes_features = False  # each classifier has its own view of the columns
+    _keeps_frames = True
 
     def __init__(
         self,
@@ -158,10 +158,6 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
         given = self.estimators.values() if isinstance(self.estimators, Mapping) else [self.estimators]
         alone = [each[0] if isinstance(each, tuple) else each for each in given]
         return [each for each in alone if hasattr(each, "fit") and not isinstance(each, JointClassifier)]
-
-    def _validate(self, X: Any, estimators: list[Any], *, reset: bool = False) -> Features:
-        features = super()._validate(X, estimators, reset=reset)
-        return as_pandas(X) if dependencies.is_into_dataframe(X) else features  # classifiers want the names
 
     # -- fitting ------------------------------------------------------------------------------------------
 

@@ -8,11 +8,10 @@ from typing import Any, final
 import numpy as np
 import pandas as pd
 from joblib import effective_n_jobs
-from narwhals import dependencies
 
 from tuplet.exceptions import InputError
 from tuplet.joint import JointDistribution
-from tuplet.local.inputs import Features, as_pandas
+from tuplet.local.inputs import Features
 from tuplet.models.base import JointClassifier
 from tuplet.models.stacking.blend import Blend
 from tuplet.models.stacking.candidates import Candidate, default_candidates, quick_model
@@ -97,6 +96,7 @@ class AutoJointClassifier(JointClassifier):
     """
 
     _encodes_features = False  # each model has its own view of them
+    _keeps_frames = True
     _drops_unweighted = False  # cv may name rows by position
 
     def __init__(
@@ -122,10 +122,6 @@ class AutoJointClassifier(JointClassifier):
 
     def _estimators(self, names: tuple[str, ...] | None = None) -> list[Any]:
         return []
-
-    def _validate(self, X: Any, estimators: list[Any], *, reset: bool = False) -> Features:
-        features = super()._validate(X, estimators, reset=reset)
-        return as_pandas(X) if dependencies.is_into_dataframe(X) else features  # models want the names
 
     # -- fitting ------------------------------------------------------------------------------------------
 

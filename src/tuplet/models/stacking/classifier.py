@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, final
 
 import numpy as np
-from narwhals import dependencies
 from sklearn.utils import Tags, get_tags
 
 from tuplet.exceptions import InputError
 from tuplet.joint import JointDistribution
 from tuplet.local.estimators import seeded
-from tuplet.local.inputs import Features, as_pandas
+from tuplet.local.inputs import Features
 from tuplet.local.parallel import run_many
 from tuplet.models.base import JointClassifier
 from tuplet.models.stacking.blend import Blend, find_blend
@@ -93,6 +92,7 @@ class JointStackingClassifier(JointClassifier):
     """
 
     _encodes_features = False  # each model has its own view of them
+    _keeps_frames = True
     _drops_unweighted = False  # cv may name rows by position
 
     def __init__(
@@ -116,10 +116,6 @@ class JointStackingClassifier(JointClassifier):
 
     def _estimators(self, names: tuple[str, ...] | None = None) -> list[Any]:
         return []
-
-    def _validate(self, X: Any, estimators: list[Any], *, reset: bool = False) -> Features:
-        features = super()._validate(X, estimators, reset=reset)
-        return as_pandas(X) if dependencies.is_into_dataframe(X) else features  # models want the names
 
     # -- fitting ------------------------------------------------------------------------------------------
 
