@@ -1,12 +1,21 @@
 """What several tests share."""
 
 import os
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
 
 import pandas as pd
 import pytest
 
 from tuplet.datasets import load_dataset
+
+
+@pytest.fixture
+def heeds_interrupts() -> Iterator[None]:
+    """Let Ctrl-C be heard: a shell that runs the tests in the background has it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture

@@ -7,6 +7,8 @@ import pytest
 
 from tuplet.interrupts import held_interrupts
 
+pytestmark = pytest.mark.usefixtures("heeds_interrupts")
+
 
 def press():
     signal.raise_signal(signal.SIGINT)

@@ -300,6 +300,7 @@ def press_at(monkeypatch, n, seconds=0.0):
     threading.Thread(target=press, daemon=True).start()
 
 
+@pytest.mark.usefixtures("heeds_interrupts")
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_ctrl_c_stops_between_steps(n_jobs, monkeypatch):
     X, Y = data()
