@@ -16,6 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 from tuplet.local.encoding import encoder_for
 from tuplet.local.inputs import Features
+from tuplet.models.stacking.gains import gain_of
 from tuplet.typing import Codes, Floats
 
 __all__ = ["Gate", "fit_gate"]
@@ -25,9 +26,6 @@ _AXES = 8
 
 _PENALTIES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 """Penalties on squared slopes, per row, from which held-out rows choose."""
-
-_ERRORS = 2.0
-"""Standard errors of its gain that a gate must gain over constant weights."""
 
 
 class _Axes:
@@ -104,14 +102,11 @@ def fit_gate(
     constant = logsumexp(log_prob + start, axis=1)
     trials = [_held_out(inputs, log_prob, sample_weight, fold, start, penalty) for penalty in _PENALTIES]
     best = int(np.argmax([sample_weight @ trial for trial in trials]))
-    share = sample_weight / sample_weight.sum()
-    difference = trials[best] - constant
-    gain = float(share @ difference)
-    error = float(np.sqrt(share**2 @ (difference - gain) ** 2))
-    if gain <= max(_ERRORS * error, 1e-9):  # on few rows errors of rounding look like a gain
+    gain = gain_of(trials[best] - constant, sample_weight)
+    if not gain.is_clear:
         return None
     intercept, slopes = _fit(inputs, log_prob, sample_weight, start, _PENALTIES[best])
-    return Gate(axes, intercept, slopes, _PENALTIES[best], gain, error)
+    return Gate(axes, intercept, slopes, _PENALTIES[best], *gain)
 
 
 def _held_out(

@@ -12,6 +12,7 @@ from tuplet.models.stacking.blend import Blend, find_blend
 from tuplet.models.stacking.candidates import Candidate
 from tuplet.models.stacking.clock import Crew, Done, Task
 from tuplet.models.stacking.entries import Entry, Heat
+from tuplet.models.stacking.gains import gain_of
 from tuplet.models.stacking.held_out import Fold, HeldOut, Rows, fit_on, judge
 from tuplet.models.stacking.tempering import n_tables
 from tuplet.models.stacking.weights import mixture_weights
@@ -133,10 +134,7 @@ class Race:
         best = numbers[-1] if numbers else 0
         for k in reversed(numbers[:-1]):
             gain = self._mixed(k, k) - self._mixed(best, k)
-            weight = np.concatenate([fold.test_weight for fold in self.folds[:k]])
-            weight /= weight.sum()
-            mean = float(weight @ gain)
-            if mean > 2 * float(np.sqrt(weight**2 @ (gain - mean) ** 2)):
+            if gain_of(gain, self._weight(k)).is_clear:
                 best = k
         return best
 
@@ -144,10 +142,13 @@ class Race:
         """Log-probabilities (n,) of the rows of k folds by the best mixture of those judged in so many."""
         said = [np.concatenate([e.held[f].log_prob for f in range(k)]) for e in self._with(judged_in)]
         log_prob = np.stack(said, axis=1)
-        weight = np.concatenate([fold.test_weight for fold in self.folds[:k]])
         with np.errstate(divide="ignore"):
-            log_weights = np.log(mixture_weights(log_prob, weight).weights)
+            log_weights = np.log(mixture_weights(log_prob, self._weight(k)).weights)
             return np.asarray(logsumexp(log_prob + log_weights, axis=1))
+
+    def _weight(self, k: int) -> Floats:
+        """Weights (n,) of the rows of k folds."""
+        return np.concatenate([fold.test_weight for fold in self.folds[:k]])
 
     def _with(self, k: int) -> list[Entry]:
         return [entry for entry in self.entries if all(f in entry.held for f in range(k))]

@@ -12,6 +12,7 @@ from scipy.special import logsumexp
 
 from tuplet.joint import Atoms, JointDistribution
 from tuplet.joint.base import all_outcomes
+from tuplet.models.stacking.gains import gain_of
 from tuplet.typing import UNKNOWN, Codes, Floats
 
 __all__ = ["OUTCOMES_LIMIT", "Tempering", "find_power", "n_tables", "temper"]
@@ -24,9 +25,6 @@ _CELLS = 2**21
 
 _RANGE = (math.log(0.25), math.log(4.0))
 """Logarithms of powers that are tried."""
-
-_ERRORS = 2.0
-"""Standard errors of its gain that a power must gain: a parameter more must earn its place."""
 
 
 @final
@@ -79,10 +77,8 @@ def find_power(table: Floats, codes: Codes, weights: Floats, cards: tuple[int, .
         return np.asarray(power * seen - logsumexp(power * table, axis=1) - seen)
 
     best = minimize_scalar(lambda t: -float(weights @ gains(t)), bounds=_RANGE, method="bounded")
-    each = gains(best.x)
-    gain = float(weights @ each)
-    error = float(np.sqrt((weights**2) @ (each - gain) ** 2))
-    return Tempering(float(np.exp(best.x)), gain, error) if gain > _ERRORS * error else Tempering()
+    gain = gain_of(gains(best.x), weights)
+    return Tempering(float(np.exp(best.x)), *gain) if gain.is_clear else Tempering()
 
 
 def _positions(codes: Codes, cards: tuple[int, ...]) -> Codes:
