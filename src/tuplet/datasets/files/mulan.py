@@ -41,7 +41,9 @@ def read_labels(source: Source, columns: list[str]) -> list[str]:
     names = [name if name in known else re.sub(r"\\(.)", r"\1", name) for name in names]
     lacking = [name for name in names if name not in known]
     if lacking:
-        source.fail(f"the data have no column {lacking[0]!r} ({len(lacking)} in all); give the list that belongs to them.")
+        source.fail(
+            f"the data have no column {lacking[0]!r} ({len(lacking)} in all); give the list that belongs to them."
+        )
     if len(set(names)) < len(names):
         twice = next(name for name, count in Counter(names).items() if count > 1)
         source.fail(f"the label {twice!r} is listed twice; remove one.")
