@@ -42,7 +42,7 @@ def read_labels(source: Source, columns: list[str]) -> list[str]:
     lacking = [name for name in names if name not in known]
     if lacking:
         source.fail(
-            f"the data have no column {lacking[0]!r} ({len(lacking)} in all); give the list that belongs to them."
+            f"the data have no column {lacking[0]!r} ({len(lacking)} in all); give the list of this set."
         )
     if len(set(names)) < len(names):
         twice = next(name for name, count in Counter(names).items() if count > 1)
