@@ -1,13 +1,32 @@
 """The commands and their options."""
 
-import sys
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
 
 import typer
-from rich.console import Console
 
 import tuplet
-from tuplet.cli.demo import run_demo
-from tuplet.exceptions import TupletError
+from tuplet.cli.catalogue import ESTIMATORS, MODELS, make_model, split_names
+from tuplet.cli.options import (
+    Data,
+    Estimator,
+    Format,
+    Ignore,
+    Json,
+    Known,
+    Loss,
+    Model,
+    Rules,
+    Saved,
+    Seed,
+    Settings,
+    Targets,
+    Trust,
+)
+from tuplet.cli.terminal import command, out, show
+from tuplet.exceptions import InputError
 
 __all__ = ["app"]
 
@@ -15,7 +34,10 @@ app = typer.Typer(
     help="Predict several categorical variables together.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
 )
+data_app = typer.Typer(help="Benchmark sets, and tables from one format into another.", no_args_is_help=True)
+app.add_typer(data_app, name="data")
 
 
 @app.callback(invoke_without_command=True)
@@ -27,14 +49,274 @@ def options(version: bool = typer.Option(False, "--version", help="Print the ver
 
 
 @app.command()
+@command
+def fit(
+    data: Data,
+    targets: Targets = None,
+    out_file: Annotated[str, typer.Option("--out", "-o", help="Where the model goes.")] = "model.tuplet",
+    model: Model = "auto",
+    estimator: Estimator = None,
+    time_budget: Annotated[float, typer.Option(min=0.1, help="Seconds for the model 'auto'.")] = 60.0,
+    settings: Settings = None,
+    rules: Rules = None,
+    ignore: Ignore = None,
+    seed: Seed = 0,
+    format: Format = None,
+) -> None:
+    """Learn a model from a table and save it."""
+    from tuplet.cli.fitting import fit_file, read_data, require_folder
+
+    require_folder(out_file)
+    chosen = make_model(
+        model,
+        estimator=estimator,
+        settings=settings or (),
+        rules=rules,
+        random_state=seed,
+        time_budget=time_budget,
+    )
+    fit_file(read_data(data, targets, ignore, format), chosen, out_file)
+
+
+@app.command()
+@command
+def predict(
+    model: Saved,
+    data: Data,
+    out_file: Annotated[
+        str, typer.Option("--out", "-o", help="CSV, TSV, Parquet or JSON lines; - is standard output.")
+    ] = "-",
+    top_k: Annotated[
+        int, typer.Option("--top-k", "-k", min=0, help="Most probable combinations to list.")
+    ] = 0,
+    loss: Loss = "hamming",
+    known: Known = None,
+    use_labels: Annotated[
+        bool, typer.Option("--use-labels", help="Take labels that the table has as known.")
+    ] = False,
+    keep: Annotated[
+        str | None, typer.Option(help="Columns of the table that come along, with commas.")
+    ] = None,
+    all_labels: Annotated[
+        bool, typer.Option("--all-labels", help="Probabilities of all labels, not only of the predicted.")
+    ] = False,
+    format: Format = None,
+    out_format: Annotated[
+        str | None, typer.Option("--out-format", help="csv, tsv, parquet or jsonl.")
+    ] = None,
+    trust: Trust = None,
+) -> None:
+    """Predict the rows of a table: labels, their probabilities, and the likeliest combinations."""
+    from tuplet.cli.predicting import Ask, known_labels, predict_file
+
+    fitted = tuplet.load_model(model, trusted=trust or ())
+    ask = Ask(
+        data=data,
+        format=format,
+        loss=loss,
+        top_k=top_k,
+        known=known_labels(fitted, known or []),
+        use_labels=use_labels,
+        keep=split_names(keep),
+        all_labels=all_labels,
+    )
+    predict_file(fitted, ask, out_file, out_format)
+
+
+@app.command()
+@command
+def evaluate(
+    model: Saved, data: Data, as_json: Json = False, format: Format = None, trust: Trust = None
+) -> None:
+    """Score a model on a table whose labels are known."""
+    from tuplet.cli.scoring import evaluate_model
+
+    evaluate_model(tuplet.load_model(model, trusted=trust or ()), data, format, as_json)
+
+
+@app.command()
+@command
+def compare(
+    data: Data,
+    targets: Targets = None,
+    models: Annotated[
+        str, typer.Option("--models", help="Models, with commas; name:classifier chooses the one inside.")
+    ] = "prior,independent,chain,powerset,chain:extra-trees",
+    folds: Annotated[int, typer.Option(min=2, help="Folds of the cross-validation.")] = 5,
+    peers: Annotated[bool, typer.Option("--peers", help="Also what scikit-learn offers.")] = False,
+    out_file: Annotated[
+        str | None, typer.Option("--out", "-o", help="A page of HTML with tables, tests and pictures.")
+    ] = None,
+    cache: Annotated[Path | None, typer.Option(help="Folder from which a stopped run goes on.")] = None,
+    time_limit: Annotated[float | None, typer.Option(min=0.1, help="Seconds for one fit.")] = None,
+    time_budget: Annotated[float, typer.Option(min=0.1, help="Seconds for each fit of 'auto'.")] = 60.0,
+    jobs: Annotated[int, typer.Option(help="Fits at the same time; -1 uses all cores.")] = 1,
+    ignore: Ignore = None,
+    seed: Seed = 0,
+    format: Format = None,
+) -> None:
+    """Compare models on a table by cross-validation: the same folds for all."""
+    from tuplet.cli.fitting import read_data, require_folder
+    from tuplet.cli.scoring import compare_models
+
+    if out_file is not None:
+        require_folder(out_file)
+    chosen = {}
+    for name in split_names(models):
+        kind, _, inside = name.partition(":")
+        chosen[name] = make_model(kind, estimator=inside or None, time_budget=time_budget)
+    if not chosen:
+        raise InputError("--models: name at least one model.")
+    compare_models(
+        chosen,
+        read_data(data, targets, ignore, format),
+        folds=folds,
+        peers=peers,
+        n_jobs=jobs,
+        cache=cache,
+        time_limit=time_limit,
+        page=out_file,
+        seed=seed,
+    )
+
+
+@app.command()
+@command
+def explain(
+    model: Saved,
+    data: Data,
+    row: Annotated[int, typer.Option(min=0, help="Position of the row, from 0.")] = 0,
+    top_k: Annotated[int, typer.Option("--top-k", "-k", min=1, help="Combinations to list.")] = 5,
+    known: Known = None,
+    format: Format = None,
+    trust: Trust = None,
+) -> None:
+    """Show what a model believes of one row: combinations, labels, dependences, reasons."""
+    from tuplet.cli.explaining import explain_row
+    from tuplet.cli.predicting import Ask, known_labels
+
+    fitted = tuplet.load_model(model, trusted=trust or ())
+    ask = Ask(data, format, "hamming", top_k, known_labels(fitted, known or []), False, [], False)
+    explain_row(fitted, ask, row)
+
+
+@app.command()
+@command
+def report(
+    model: Saved,
+    data: Annotated[str | None, typer.Argument(help="A table, for scores and examples.")] = None,
+    out_file: Annotated[str, typer.Option("--out", "-o", help="Where the page goes.")] = "report.html",
+    format: Format = None,
+    trust: Trust = None,
+) -> None:
+    """Write one page of HTML about a model: data, scores, graph, rules, examples of rows."""
+    from tuplet.cli.fitting import require_folder
+    from tuplet.cli.tables import Columns
+
+    require_folder(out_file)
+    fitted = tuplet.load_model(model, trusted=trust or ())
+    X = Y = None
+    if data is not None:
+        columns = Columns(fitted)
+        frame = columns.whole(data, format)
+        X = columns.features_of(frame, data)
+        Y = columns.labels_of(frame, data) if columns.has_labels(frame) else None
+    fitted.report(out_file, X, Y)
+    out().print(f"Report in {out_file}.")
+
+
+@app.command()
+@command
+def info(
+    file: Annotated[str, typer.Argument(help="A model file, or a table.")],
+    targets: Targets = None,
+    as_json: Json = False,
+    format: Format = None,
+) -> None:
+    """Show what a model file or a table holds."""
+    from tuplet.cli.describing import describe_data, describe_model
+    from tuplet.cli.fitting import read_data_or_all
+
+    if _is_model(file):
+        describe_model(file, tuplet.read_header(file), as_json)
+    else:
+        describe_data(read_data_or_all(file, targets, format), as_json)
+
+
+def _is_model(file: str) -> bool:
+    """Whether a file is a model's: an archive, which no table is, or one that is called so."""
+    path = Path(file).expanduser()
+    if path.suffix == ".tuplet":
+        return True
+    try:
+        with path.open("rb") as stream:
+            return stream.read(4) == b"PK\x03\x04"
+    except OSError:
+        return False
+
+
+@app.command()
+@command
+def models() -> None:
+    """List the models and classifiers that fit and compare know by name."""
+    console = out()
+    lines = [(name, entry.about) for name, entry in MODELS.items()]
+    show("Models (--model)", ["name", "what it is"], lines, left=2)
+    console.print()
+    inside = [(name, entry.about) for name, entry in ESTIMATORS.items()]
+    show("Classifiers inside (--estimator)", ["name", "what it is"], inside, left=2)
+
+
+@app.command()
+@command
 def demo(
-    folds: int = typer.Option(5, min=2, max=20, help="Folds of the cross-validated comparison."),
-    seed: int = typer.Option(0, min=0, help="Seed of the folds and of the random chains."),
+    folds: Annotated[int, typer.Option(min=2, max=20, help="Folds of the cross-validated comparison.")] = 5,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the folds and of the random chains.")] = 0,
 ) -> None:
     """Show the main job on the Palmer penguins: fit, query, decide."""
-    console = Console(width=None if sys.stdout.isatty() else 100, highlight=False)
-    try:
-        run_demo(console, n_folds=folds, seed=seed)
-    except TupletError as error:
-        Console(stderr=True).print(f"[red]error:[/red] {error}")
-        raise typer.Exit(1) from None
+    from tuplet.cli.demo import run_demo
+
+    run_demo(out(), n_folds=folds, seed=seed)
+
+
+# -- data --------------------------------------------------------------------------------------------------
+
+
+@data_app.command("list")
+@command
+def data_list() -> None:
+    """List the benchmark sets that can be had by name."""
+    from tuplet.cli.data import list_sets
+
+    list_sets()
+
+
+@data_app.command("get")
+@command
+def data_get(
+    name: Annotated[str, typer.Argument(help="Name of a set; penguins comes with the package.")],
+    file: Annotated[str, typer.Argument(help="Where it goes: .csv, .tsv, .parquet or .arff.")],
+) -> None:
+    """Write a benchmark set to a file."""
+    from tuplet.cli.data import get
+    from tuplet.cli.fitting import require_folder
+
+    require_folder(file)
+    get(name, file)
+
+
+@data_app.command("convert")
+@command
+def data_convert(
+    source: Data,
+    target: Annotated[str, typer.Argument(help="Where it goes: .csv, .tsv, .parquet or .arff.")],
+    targets: Targets = None,
+    ignore: Ignore = None,
+    format: Format = None,
+) -> None:
+    """Turn a table of one format into another; Parquet and ARFF remember the class variables."""
+    from tuplet.cli.data import convert
+    from tuplet.cli.fitting import read_data, require_folder
+
+    require_folder(target)
+    convert(read_data(source, targets, ignore, format), target)

@@ -29,8 +29,8 @@ def validate_features(model: Any, X: Any, *, reset: bool, fussy: Any, sparse: bo
     Parameters
     ----------
     model : estimator
-        Learns `n_features_in_`, `feature_names_in_` and `mixed_features_` if `reset`, is asked for them
-        otherwise.
+        Learns `n_features_in_`, `feature_names_in_`, `mixed_features_` and `text_features_` if `reset`, is
+        asked for them otherwise.
     X : array, sparse matrix, or frame of pandas, polars or anything that narwhals reads
         NaN in an array or a frame is a missing value.
     fussy : estimator or None
@@ -71,6 +71,8 @@ def _frame(model: Any, frame: pd.DataFrame, reset: bool, frames: bool) -> Featur
     validate_data(model, frame, skip_check_array=True, reset=reset)  # against the names of fit
     text = frame.columns[~number_columns(frame)].tolist()
     keep = bool(text or frames) if reset else model.mixed_features_
+    if reset:
+        model.text_features_ = [name for name in text if _is_text(frame[name])]
     if text and not keep:
         raise InputError(
             f"{type(model).__name__}: X must hold numbers, but the column{'s' if len(text) > 1 else ''}"
@@ -114,7 +116,13 @@ def _as_numbers(model: Any, X: Any, reset: bool, fussy: Any, sparse: bool) -> Fe
         )
     if reset:
         model.mixed_features_ = False
+        model.text_features_ = []
     return array
+
+
+def _is_text(column: pd.Series) -> bool:
+    values = column.dtype.categories if isinstance(column.dtype, pd.CategoricalDtype) else column
+    return pd.api.types.infer_dtype(values, skipna=True) in ("string", "empty")
 
 
 def row_index(X: Any) -> pd.Index | None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import IO, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any, NoReturn
 
 import pandas as pd
 
@@ -14,7 +16,7 @@ from tuplet.datasets.files.source import Source, Where
 from tuplet.datasets.files.table import Table
 from tuplet.exceptions import InputError, MissingDependencyError
 
-__all__ = ["read_parquet", "write_parquet"]
+__all__ = ["parquet_batches", "read_parquet", "write_parquet"]
 
 _KEY = b"tuplet"
 
@@ -36,20 +38,46 @@ def read_parquet(source: Source) -> Table:
     try:
         file = parquet.ParquetFile(pyarrow.BufferReader(source.content), page_checksum_verification=True)
         table = file.read(use_threads=False)
-        table.validate(full=True)
         note = (table.schema.metadata or {}).get(_KEY)
-        _require_flat(source, pyarrow, table)
-        frame = table.to_pandas(use_threads=False)
+        frame = _frame(source, pyarrow, table)
     except InputError:
         raise
     except Exception as error:  # what a damaged file makes of pyarrow and pandas is of every type
-        source.fail(f"the Parquet file is damaged or cut short ({_brief(error)}); copy it again.")
-    if frame.columns.has_duplicates or not all(isinstance(name, str) for name in frame.columns):
-        source.fail("columns need names that are strings, each once; rename them.")
+        _damaged(source, error)
     if not len(frame):
         source.fail("there are no rows.")
     read = Table(frame, None, source.stem)
     return read if note is None else apply_note(read, _parsed(source, note), source)
+
+
+def parquet_batches(source: Source, path: Path, rows: int) -> Iterator[tuple[pd.DataFrame, int]]:
+    """Read a Parquet file some rows at a time, each with the number of rows of the whole file."""
+    pyarrow, parquet = _arrow()
+    try:
+        # Without a buffer, pages of a row group would be read all at once, whatever the size of the batches.
+        with parquet.ParquetFile(path, page_checksum_verification=True, buffer_size=1 << 20) as file:
+            total = file.metadata.num_rows
+            if not total:
+                source.fail("there are no rows.")
+            for batch in file.iter_batches(rows, use_threads=False):
+                yield _frame(source, pyarrow, pyarrow.Table.from_batches([batch])), total
+    except InputError:
+        raise
+    except Exception as error:
+        _damaged(source, error)
+
+
+def _frame(source: Source, pyarrow: Any, table: Any) -> pd.DataFrame:
+    table.validate(full=True)
+    _require_flat(source, pyarrow, table)
+    frame: pd.DataFrame = table.to_pandas(use_threads=False)
+    if frame.columns.has_duplicates or not all(isinstance(name, str) for name in frame.columns):
+        source.fail("columns need names that are strings, each once; rename them.")
+    return frame
+
+
+def _damaged(source: Source, error: Exception) -> NoReturn:
+    source.fail(f"the Parquet file is damaged or cut short ({_brief(error)}); copy it again.")
 
 
 def _brief(error: Exception) -> str:

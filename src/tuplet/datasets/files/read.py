@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+import pandas as pd
+
 from tuplet.datasets.base import Dataset
 from tuplet.datasets.files.arff_reader import read_arff
 from tuplet.datasets.files.mat import read_mat
@@ -17,7 +19,7 @@ from tuplet.datasets.files.targets import Targets, choose_targets
 from tuplet.datasets.files.text import read_csv, read_tsv
 from tuplet.exceptions import InputError
 
-__all__ = ["read_table"]
+__all__ = ["read_frame", "read_table"]
 
 _READERS: dict[str, Callable[[Source], Table]] = {
     "arff": read_arff,
@@ -106,6 +108,11 @@ def read_table(
     table = take_shipped(_READERS[detect(opened, format)](opened), opened)
     chosen = _targets(table, opened, targets, labels)
     return make_dataset(table if name is None else replace(table, name=name), chosen)
+
+
+def read_frame(source: Source, format: str) -> pd.DataFrame:
+    """Return all columns of a file of this format, those that are no features included."""
+    return _READERS[format](source).frame
 
 
 def _targets(table: Table, source: Source, targets: Targets | None, labels: Where | None) -> list[str]:

@@ -42,11 +42,14 @@ class Source:
     content : bytes
     path : Path or None
         None where there is no file on disk.
+    lines_before : int
+        Lines of the file before this content, if it is a piece of it.
     """
 
     name: str
     content: bytes
     path: Path | None
+    lines_before: int = 0
 
     @property
     def stem(self) -> str:
@@ -56,6 +59,7 @@ class Source:
 
     def error(self, found: str, line: int | None = None) -> DataFormatError:
         """Return the error about this file; `found` says what is wrong and what to do."""
+        line = None if line is None else line + self.lines_before
         where = f"{self.name!r}" + (f", line {line:,}" if line is not None else "")
         return DataFormatError(f"read_table: {where}: {found}", line=line)
 

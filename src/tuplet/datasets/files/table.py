@@ -11,7 +11,7 @@ import pandas as pd
 from tuplet.datasets.base import Dataset
 from tuplet.datasets.files.source import Source
 
-__all__ = ["SHIPPED", "Table", "make_dataset", "take_shipped"]
+__all__ = ["SHIPPED", "Table", "as_label", "make_dataset", "take_shipped"]
 
 SHIPPED = ("__train__", "__fold__")
 """Columns that are no features: the training rows of a split, and the fold of each test row."""
@@ -72,12 +72,12 @@ def make_dataset(table: Table, targets: list[str]) -> Dataset:
     Y = table.frame[targets].copy()
     if not table.exact:
         for name in targets:
-            Y[name] = _as_label(Y[name])
+            Y[name] = as_label(Y[name])
     X = table.frame[features].copy()
     return Dataset(table.name, X, Y, table.description, table.train, table.folds)
 
 
-def _as_label(column: pd.Series) -> pd.Series:
+def as_label(column: pd.Series) -> pd.Series:
     """Return labels 0 and 1 as integers, whatever they were declared as, and whole numbers as integers."""
     if isinstance(column.dtype, pd.CategoricalDtype):
         if set(map(str, column.cat.categories)) != {"0", "1"}:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import warnings
+from collections.abc import Sequence
 from io import BytesIO, StringIO
 
 import numpy as np
@@ -12,7 +13,7 @@ import pandas as pd
 from tuplet.datasets.files.source import Source
 from tuplet.datasets.files.table import Table
 
-__all__ = ["MISSING", "read_csv", "read_tsv", "separator"]
+__all__ = ["MISSING", "parse_rows", "read_csv", "read_names", "read_tsv", "separator"]
 
 MISSING = ["", "?", "NA", "N/A", "NaN", "nan", "null", "NULL"]
 """Fields that hold no value; "None" is text, as it is an answer in many questionnaires."""
@@ -34,21 +35,53 @@ def separator(header: str) -> str:
 
 
 def _read(source: Source, mark: str | None) -> Table:
+    text = _clean(source)
+    if not text.strip():
+        source.fail("the file is empty; expected a line with the names of the columns.")
+    first = text[: text.find("\n")] if "\n" in text else text
+    mark = separator(first) if mark is None else mark
+    header = read_names(source, text, mark)
+    _require_fields(source, text, mark, len(header))
+    frame = _frame(source, text, mark, header, names_first=True)
+    if not len(frame):
+        source.fail("there are no rows after the names of the columns.")
+    return Table(frame, None, source.stem)
+
+
+def parse_rows(
+    source: Source, mark: str, header: Sequence[str], *, words: Sequence[str] = (), names_first: bool = False
+) -> pd.DataFrame:
+    """Return the rows of a piece of a table, whose columns are known.
+
+    Parameters
+    ----------
+    source : Source
+        Whole lines.
+    mark : str
+        The separator.
+    header : sequence of str
+        Names of the columns, the first one empty for an index.
+    words : sequence of str
+        Columns that are text even where all their fields look like numbers.
+    names_first : bool
+        Whether the names come again before the rows.
+    """
+    text = _clean(source)
+    _require_fields(source, text, mark, len(header))
+    return _frame(source, text, mark, list(header), names_first=names_first, words=words)
+
+
+def _clean(source: Source) -> str:
+    """Return the text, with one character at the end of each line."""
     text = source.text()
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
         source.fail("a null byte; this is no text, or not in UTF-8.", line)
-    if not text.strip():
-        source.fail("the file is empty; expected a line with the names of the columns.")
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
-    first = text[: text.find("\n")] if "\n" in text else text
-    mark = separator(first) if mark is None else mark
-    header = _header(source, text, mark)
-    _require_fields(source, text, mark, len(header))
-    return Table(_frame(source, text, mark, header), None, source.stem)
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _header(source: Source, text: str, mark: str) -> list[str]:
+def read_names(source: Source, text: str, mark: str) -> list[str]:
+    """Return the names of the columns of a table, whose first line has them."""
     try:
         header = next((row for row in csv.reader(StringIO(text), delimiter=mark, strict=True) if row), [])
     except csv.Error as error:
@@ -101,25 +134,26 @@ def _first_wrong_quoted(source: Source, text: str, mark: str, expected: int) -> 
     return None
 
 
-def _frame(source: Source, text: str, mark: str, header: list[str]) -> pd.DataFrame:
+def _frame(
+    source: Source, text: str, mark: str, header: list[str], *, names_first: bool, words: Sequence[str] = ()
+) -> pd.DataFrame:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             frame = pd.read_csv(
                 BytesIO(text.encode()),
                 sep=mark,
-                header=0,
+                header=0 if names_first else None,
                 names=header,
                 index_col=False,
                 keep_default_na=False,
                 na_values=MISSING,
                 low_memory=False,
                 encoding="utf-8",
+                dtype=dict.fromkeys(words, "str"),
             )
     except (ValueError, OverflowError, Warning, pd.errors.ParserError) as error:
         source.fail(f"the table cannot be read: {str(error).strip().rstrip('.')}.")
-    if not len(frame):
-        source.fail("there are no rows after the names of the columns.")
     frame = pd.DataFrame({name: _without_objects(column) for name, column in frame.items()})
     if header[0] == "":
         frame = frame.set_index("").rename_axis(index=None)

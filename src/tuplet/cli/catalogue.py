@@ -1,0 +1,151 @@
+"""Models and classifiers by the names that the command line knows them by."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.neighbors import KNeighborsClassifier
+
+import tuplet
+from tuplet.exceptions import InputError
+from tuplet.local import MixedNaiveBayes, default_estimator
+from tuplet.rules import RuleSet
+
+__all__ = ["ESTIMATORS", "MODELS", "Entry", "make_model", "read_rule_file", "split_names"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """How something is made, and what it is in a few words."""
+
+    make: Callable[[], Any]
+    about: str
+
+
+MODELS: dict[str, Entry] = {
+    "auto": Entry(tuplet.AutoJointClassifier, "the best mixture of all the others within a time"),
+    "independent": Entry(tuplet.IndependentClassifier, "one classifier per variable"),
+    "powerset": Entry(tuplet.PowersetClassifier, "one classifier of whole combinations"),
+    "chain": Entry(tuplet.ChainClassifier, "each variable given those before it"),
+    "chains": Entry(
+        lambda: tuplet.ChainClassifier(n_chains=10, order="random"), "ten chains in random orders"
+    ),
+    "bayesnet": Entry(tuplet.BayesNetClassifier, "provably best graph of the variables"),
+    "tree": Entry(tuplet.TreeClassifier, "best tree of the variables"),
+    "tree-mixture": Entry(tuplet.TreeMixtureClassifier, "mixture of trees"),
+    "generative": Entry(tuplet.GenerativeBayesNetClassifier, "classes and features in one network"),
+    "random-field": Entry(tuplet.RandomFieldClassifier, "pairwise conditional random field"),
+    "neighbors": Entry(tuplet.NeighborClassifier, "nearest neighbours (MLKNN), 0/1 labels"),
+    "probit": Entry(tuplet.ProbitClassifier, "multivariate probit with intervals, two labels each"),
+    "probit-forest": Entry(tuplet.ProbitForestClassifier, "the same with Bayesian trees"),
+    "rules": Entry(tuplet.RuleStackingClassifier, "rules, of experts or learned, over classifiers"),
+    "prior": Entry(tuplet.PriorClassifier, "frequencies of the combinations, whatever the features"),
+}
+"""One more line is one more name; classes of `tuplet.models` also go by their own."""
+
+ESTIMATORS: dict[str, Entry] = {
+    "logistic": Entry(default_estimator, "logistic regression, imputed and standardised"),
+    "forest": Entry(lambda: RandomForestClassifier(200), "random forest of 200 trees"),
+    "extra-trees": Entry(
+        lambda: ExtraTreesClassifier(200, bootstrap=True, max_features=0.5), "200 extremely random trees"
+    ),
+    "boosting": Entry(
+        lambda: HistGradientBoostingClassifier(learning_rate=0.05, max_leaf_nodes=15), "boosted trees"
+    ),
+    "naive-bayes": Entry(MixedNaiveBayes, "naive Bayes for numbers and categories"),
+    "neighbors": Entry(lambda: KNeighborsClassifier(15), "15 nearest neighbours"),
+}
+
+
+def make_model(
+    name: str,
+    *,
+    estimator: str | None = None,
+    settings: Sequence[str] = (),
+    rules: Path | None = None,
+    **common: Any,
+) -> Any:
+    """Return an unfitted model.
+
+    Parameters
+    ----------
+    name : str
+        Of `MODELS`, or of a class of `tuplet.models`.
+    estimator : str, optional
+        Of `ESTIMATORS`.
+    settings : sequence of str
+        "parameter=value" each; values are Python literals, anything else is text.
+    rules : Path, optional
+        A file of rules, text or JSON.
+    **common
+        Parameters that are set where the model has them: a seed, a time budget.
+    """
+    model = _named(name)
+    known = model.get_params(deep=False)
+    model.set_params(**{key: value for key, value in common.items() if key in known and value is not None})
+    if estimator is not None:
+        if "estimator" not in known and "estimators" not in known:
+            raise InputError(f"--estimator: the model {name!r} has no classifier inside; leave it out.")
+        inside = _entry(estimator, ESTIMATORS, "--estimator").make()
+        model.set_params(**{"estimator" if "estimator" in known else "estimators": inside})
+    if rules is not None:
+        if "rules" not in known:
+            raise InputError(f"--rules: the model {name!r} takes no rules; use --model rules or auto.")
+        model.set_params(rules=list(read_rule_file(rules)))
+    for setting in settings:
+        model.set_params(**_setting(setting, model, name))
+    return model
+
+
+def _named(name: str) -> Any:
+    kind = getattr(tuplet, name, None)
+    if name not in MODELS and isinstance(kind, type) and issubclass(kind, tuplet.JointClassifier):
+        return kind()
+    return _entry(name, MODELS, "--model").make()
+
+
+def _entry(name: str, entries: dict[str, Entry], option: str) -> Entry:
+    if name in entries:
+        return entries[name]
+    close = get_close_matches(name, entries, 1)
+    hint = f"; did you mean {close[0]!r}?" if close else "."
+    raise InputError(f"{option}: expected one of {', '.join(entries)}, found {name!r}{hint}")
+
+
+def _setting(text: str, model: Any, name: str) -> dict[str, Any]:
+    key, equals, value = text.partition("=")
+    key = key.strip().replace("-", "_")
+    known = model.get_params()
+    if not equals or key not in known:
+        raise InputError(
+            f"--set: expected parameter=value with a parameter of {type(model).__name__}"
+            f" ({', '.join(model.get_params(deep=False))}), found {text!r}."
+        )
+    try:
+        return {key: ast.literal_eval(value.strip())}
+    except (ValueError, SyntaxError):
+        return {key: value.strip()}
+
+
+def read_rule_file(path: Path) -> RuleSet:
+    """Read rules from a file, JSON or one rule a line."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is no text in UTF-8"
+        raise InputError(f"--rules: {str(path)!r} cannot be read: {reason}.") from None
+    return RuleSet.from_json(text) if text.lstrip().startswith("{") else RuleSet.from_text(text)
+
+
+def split_names(text: str | None) -> list[str]:
+    r"""Return the names of a list with commas; a comma that belongs to a name has a backslash before it."""
+    if not text:
+        return []
+    parts = text.replace("\\,", "\0").split(",")
+    return [name for part in parts if (name := part.replace("\0", ",").strip())]

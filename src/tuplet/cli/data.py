@@ -1,0 +1,58 @@
+"""`tuplet data`: benchmark sets, and tables from one format into another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import IO
+
+import pandas as pd
+
+from tuplet.cli.terminal import out, show
+from tuplet.datasets import Dataset, list_datasets, load_dataset, write_arff, write_parquet
+from tuplet.datasets.files.atomic import write_bytes
+from tuplet.exceptions import InputError
+
+__all__ = ["convert", "get", "list_sets", "write_dataset"]
+
+_WRITERS = ("arff", "csv", "parquet", "tsv")
+
+
+def list_sets() -> None:
+    """Print the names of all sets that `load_dataset` knows."""
+    sets = list_datasets()
+    columns = ["name", "task", "rows", "features", "variables", "split"]
+    rows = [tuple(line) for line in sets[columns].astype(str).itertuples(index=False)]
+    console = out()
+    show("Data sets", columns, rows, left=2)
+    console.print("\n`tuplet data get NAME FILE` writes one to a file.", markup=False)
+
+
+def convert(data: Dataset, target: str) -> None:
+    """Write a table and say so."""
+    write_dataset(data, target)
+    n, d, m = len(data.X), data.X.shape[1], data.Y.shape[1]
+    out().print(f"{n:,} rows, {d:,} features, {m:,} class variables into {target}.")
+
+
+def write_dataset(data: Dataset, target: str) -> None:
+    """Write a table in the format of the suffix."""
+    suffix = Path(target.removesuffix(".gz")).suffix.lower().lstrip(".")
+    if suffix in ("parquet", "pq"):
+        write_parquet(data, target)
+    elif suffix == "arff":
+        write_arff(data, target)
+    elif suffix in ("csv", "tsv"):
+        frame = pd.concat([data.X, data.Y], axis=1)
+        text = frame.to_csv(index=False, sep="\t" if suffix == "tsv" else ",", lineterminator="\n")
+
+        def write(file: IO[bytes]) -> None:
+            file.write(text.encode())
+
+        write_bytes(target, write, "data convert")
+    else:
+        raise InputError(f"The suffix of {target!r} tells no format; use one of .{', .'.join(_WRITERS)}.")
+
+
+def get(name: str, target: str) -> None:
+    """Write a benchmark set to a file."""
+    convert(load_dataset(name), target)

@@ -1,0 +1,113 @@
+"""`tuplet explain`: what a model believes of one row, and why."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tuplet.cli.predicting import Ask, predicted
+from tuplet.cli.tables import Columns
+from tuplet.cli.terminal import out, show
+from tuplet.exceptions import InputError, IntractableError
+from tuplet.prediction import JointPrediction
+from tuplet.space.words import chance_text, combination_texts
+
+__all__ = ["explain_row"]
+
+_BAR = 20
+_LABELS = 4
+"""Labels of a variable that are shown, the most probable ones."""
+
+_PAIRS, _MANY = 8, 60
+"""Dependences that are shown, and variables beyond which pairs are not looked at."""
+
+
+def explain_row(model: Any, ask: Ask, row: int) -> None:
+    """Print combinations, labels, dependences and reasons of the row at this position."""
+    columns = Columns(model)
+    frame = _row_of(columns, ask, row)
+    prediction = predicted(model, columns, frame, ask)
+    console = out()
+    _combinations(console, prediction, ask.top_k)
+    _labels(console, prediction)
+    _dependences(console, prediction)
+    if columns.has_labels(frame):
+        _truth(console, prediction, columns.labels_of(frame, ask.data))
+    if hasattr(model, "explain") and not ask.known:
+        console.print("\n[bold]Reasons[/bold]")
+        console.print(str(model.explain(columns.features_of(frame, ask.data), 0)), markup=False)
+    if getattr(model, "weights_", None):
+        rows = [(name, f"{weight:.3f}") for name, weight in model.weights_.items() if weight > 0]
+        console.print()
+        show("Models of the mixture", ["model", "weight"], rows)
+
+
+def _row_of(columns: Columns, ask: Ask, row: int) -> pd.DataFrame:
+    seen = 0
+    for chunk in columns.chunks(ask.data, format=ask.format, rows=100_000):
+        if seen <= row < seen + len(chunk.frame):
+            return chunk.frame.iloc[[row - seen]]
+        seen += len(chunk.frame)
+    raise InputError(f"--row: {ask.data!r} has the rows 0 to {seen - 1}; found {row}.")
+
+
+def _combinations(console: Any, prediction: JointPrediction, k: int) -> None:
+    ranking = prediction.distribution.top_k(max(1, k))
+    ranks = np.flatnonzero(np.isfinite(ranking.log_prob[0]))
+    texts = combination_texts(prediction.space, ranking.codes[0, ranks], max(24, console.width - 40))
+    chances = np.exp(ranking.log_prob[0, ranks])
+    rows = [(text, _bar(p), chance_text(float(p))) for text, p in zip(texts, chances, strict=True)]
+    show("Most probable combinations", ["labels", "", "probability"], rows, left=2)
+
+
+def _labels(console: Any, prediction: JointPrediction) -> None:
+    rows = []
+    for j, probabilities in enumerate(prediction._marginals("explain")):
+        order = np.argsort(-probabilities[0], kind="stable")[:_LABELS]
+        texts = [str(label) for label in prediction.space.decode_column(j, order)]
+        for i, (text, c) in enumerate(zip(texts, order, strict=True)):
+            p = float(probabilities[0, c])
+            rows.append(("" if i else prediction.space.names[j], text, _bar(p), chance_text(p)))
+    console.print()
+    show("Each class variable by itself", ["variable", "label", "", "probability"], rows, left=3)
+
+
+def _dependences(console: Any, prediction: JointPrediction) -> None:
+    names = prediction.space.names
+    if not 2 <= len(names) <= _MANY:
+        return
+    try:
+        pairs = {(a, b): _information(prediction.pairwise(a, b)[0]) for a, b in combinations(names, 2)}
+    except IntractableError:
+        return
+    best = sorted(pairs, key=lambda pair: -pairs[pair])[:_PAIRS]
+    rows = [(a, b, f"{pairs[a, b]:.3f}") for a, b in best if pairs[a, b] >= 0.0005]
+    console.print()
+    if rows:
+        show("What labels tell about each other in this row (nats)", ["", "", "information"], rows, left=2)
+    else:
+        console.print("In this row, no label tells anything about another.")
+
+
+def _information(p: np.ndarray) -> float:
+    """Mutual information of a table (k_a, k_b)."""
+    expected = p.sum(axis=1, keepdims=True) * p.sum(axis=0, keepdims=True)
+    some = p > 0
+    return float(np.sum(p[some] * np.log(p[some] / expected[some])))
+
+
+def _truth(console: Any, prediction: JointPrediction, Y: pd.DataFrame) -> None:
+    known = Y.loc[:, Y.notna().iloc[0]]
+    if not known.shape[1]:
+        return
+    p = float(prediction.prob(Y)[0])
+    said = ", ".join(f"{name}={value}" for name, value in known.iloc[0].head(8).items())
+    more = f" and {known.shape[1] - 8} more" if known.shape[1] > 8 else ""
+    console.print(f"\nThe file says {said}{more}: probability {chance_text(p)}.", markup=False)
+
+
+def _bar(p: float) -> str:
+    return "━" * round(_BAR * float(p))

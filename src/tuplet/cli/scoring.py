@@ -1,0 +1,119 @@
+"""`tuplet evaluate` and `tuplet compare`: how good models are."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tuplet.cli.tables import Columns
+from tuplet.cli.terminal import out, show
+from tuplet.datasets import Dataset
+from tuplet.evaluate import compare, default_peers
+from tuplet.metrics import exact_match, get_scorer
+from tuplet.models import PriorClassifier
+
+__all__ = ["compare_models", "evaluate_model", "scores_of"]
+
+_SCORES = {
+    "exact_match": "rows with every label right (subset decision)",
+    "hamming_score": "labels that are right",
+    "macro_f1": "F1 of the labels, averaged",
+    "joint_log_likelihood": "log-probability of a row's labels together",
+    "marginal_log_likelihood": "log-probability of a label",
+    "top_3_accuracy": "rows whose labels are among the 3 likeliest",
+}
+
+
+def scores_of(model: Any, X: Any, Y: pd.DataFrame) -> dict[str, float]:
+    """Return the scores of a model on rows whose labels are known."""
+    return {name: float(get_scorer(name)(model, X, Y)) for name in _SCORES}
+
+
+def evaluate_model(model: Any, path: str, format: str | None, as_json: bool) -> None:
+    """Print scores beside those of a model that knows the frequencies of the combinations, and no more."""
+    columns = Columns(model)
+    frame = columns.whole(path, format)
+    X, Y = columns.features_of(frame, path), columns.labels_of(frame, path)
+    ours = scores_of(model, X, Y)
+    each = _by_variable(model, X, Y)
+    if as_json:
+        answer = {"rows": len(Y), "scores": ours, "accuracy": each}
+        sys.stdout.write(json.dumps(answer, indent=2) + "\n")
+        return
+    # Frequencies of the very rows that are scored: no model that ignores the features can do better.
+    floor = scores_of(PriorClassifier().fit(X, Y), X, Y)
+    console = out()
+    rows = [(name, about, f"{ours[name]:.3f}", f"{floor[name]:.3f}") for name, about in _SCORES.items()]
+    show(f"{path}: {len(Y):,} rows", ["score", "meaning", "model", "baseline"], rows, left=2)
+    accuracies = [(name, f"{value:.3f}") for name, value in sorted(each.items(), key=lambda pair: pair[1])]
+    console.print()
+    show("Each class variable by itself, hardest first", ["variable", "accuracy"], accuracies)
+
+
+def _by_variable(model: Any, X: Any, Y: pd.DataFrame) -> dict[str, float]:
+    prediction = model.predict_joint(X)
+    decided = pd.DataFrame(prediction.space.decode_frame(prediction._decide("hamming", "evaluate")))
+    known = {name: Y[name].notna().to_numpy() for name in Y}
+    return {
+        str(name): float(
+            exact_match(
+                Y.loc[known[name], [name]].reset_index(drop=True),
+                decided.loc[known[name], [name]].reset_index(drop=True),
+            )
+        )
+        for name in Y
+        if known[name].any()
+    }
+
+
+def compare_models(
+    models: dict[str, Any],
+    data: Dataset,
+    *,
+    folds: int,
+    peers: bool,
+    n_jobs: int,
+    cache: Path | None,
+    time_limit: float | None,
+    page: str | None,
+    seed: int,
+) -> None:
+    """Cross-validate models on one table, and print and keep what came of it."""
+    if peers:
+        models = {**models, **default_peers(optional=False)}
+    scores = ["exact_match", "hamming_score", "joint_log_likelihood", "marginal_log_likelihood"]
+    result = compare(
+        models,
+        {data.name: data},
+        cv=folds,
+        scores=scores,
+        n_jobs=n_jobs,
+        cache=cache,
+        time_limit=time_limit,
+        random_state=seed,
+    )
+    console = out()
+    means = pd.DataFrame({name: result.table(name).iloc[0] for name in scores})
+    spread = {name: result.spread(name).iloc[0] for name in scores}
+    means = means.sort_values("joint_log_likelihood", ascending=False)
+    rows = [
+        (model, *(_with_spread(means.loc[model, name], spread[name][model]) for name in scores))
+        for model in means.index
+    ]
+    show(f"{data.name}: {folds} folds", ["model", *scores], rows)
+    for problem in result.problems().itertuples():
+        console.print(f"[yellow]{problem.model}[/yellow]: {getattr(problem, 'reason', problem)}")
+    if page is not None:
+        result.to_html(page)
+        console.print(f"Tables, tests and pictures: {page}")
+
+
+def _with_spread(mean: float, std: float) -> str:
+    if np.isnan(mean):
+        return "-"
+    return f"{mean:.3f}" + ("" if np.isnan(std) else f" ± {std:.3f}")

@@ -1,0 +1,149 @@
+"""Where predictions go: CSV, TSV, Parquet or JSON lines, piece by piece, and complete or not at all."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, Protocol, cast
+
+from tuplet.cli.pieces import Piece
+from tuplet.datasets.files.atomic import open_atomic
+from tuplet.exceptions import InputError, MissingDependencyError
+
+__all__ = ["FORMATS", "Sink", "open_sink", "output_format"]
+
+FORMATS = ("csv", "tsv", "parquet", "jsonl")
+_SUFFIXES = {
+    ".csv": "csv", ".txt": "csv", ".tsv": "tsv", ".tab": "tsv", ".parquet": "parquet", ".pq": "parquet",
+    ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl",
+}  # fmt: skip
+
+_GROUP = 100_000
+"""Rows of a group of a Parquet file; small ones would be slow to read."""
+
+
+class Sink(Protocol):
+    """Takes pieces of the same columns, one after the other."""
+
+    def write(self, piece: Piece) -> None:
+        """Add rows."""
+
+    def close(self) -> None:
+        """Write what is left."""
+
+
+def output_format(path: str, asked: str | None) -> str:
+    """Return the format that is asked for, or that of the suffix."""
+    if asked is not None:
+        if asked not in FORMATS:
+            raise InputError(f"--format: expected one of {', '.join(FORMATS)}, found {asked!r}.")
+        return asked
+    if path == "-":
+        return "csv"
+    suffix = Path(path.removesuffix(".gz")).suffix.lower()
+    if suffix not in _SUFFIXES:
+        raise InputError(
+            f"--out: the suffix of {path!r} tells no format; use one of {', '.join(_SUFFIXES)}, or --format."
+        )
+    return _SUFFIXES[suffix]
+
+
+@contextmanager
+def open_sink(path: str, format: str) -> Iterator[Sink]:
+    """Open a sink; the file appears when the block ends, and an old one stays if it fails."""
+    if path == "-":
+        sink = _sink(sys.stdout.buffer, format)
+        yield sink
+        sink.close()
+        sys.stdout.buffer.flush()
+        return
+    try:
+        with open_atomic(path) as file:
+            packed = (
+                cast(IO[bytes], gzip.GzipFile("", "wb", fileobj=file, mtime=0)) if _is_packed(path) else file
+            )
+            sink = _sink(packed, format)
+            yield sink
+            sink.close()
+            if packed is not file:
+                packed.close()
+    except FileNotFoundError:
+        raise InputError(f"--out: there is no folder {str(Path(path).parent)!r}; make it first.") from None
+
+
+def _is_packed(path: str) -> bool:
+    return path.endswith(".gz")
+
+
+def _sink(file: IO[bytes], format: str) -> Sink:
+    if format == "parquet":
+        return _Parquet(file)
+    return _Lines(file) if format == "jsonl" else _Text(file, "\t" if format == "tsv" else ",")
+
+
+class _Text:
+    def __init__(self, file: IO[bytes], mark: str) -> None:
+        self._file, self._mark, self._started = file, mark, False
+
+    def write(self, piece: Piece) -> None:
+        text = piece.flat().to_csv(
+            sep=self._mark, index=False, header=not self._started, float_format="%.6g", lineterminator="\n"
+        )
+        self._file.write(text.encode())
+        self._started = True
+
+    def close(self) -> None:
+        """Nothing waits."""
+
+
+class _Lines:
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def write(self, piece: Piece) -> None:
+        lines = (json.dumps(each, ensure_ascii=False, allow_nan=False) for each in piece.records())
+        self._file.write("".join(f"{line}\n" for line in lines).encode())
+
+    def close(self) -> None:
+        """Nothing waits."""
+
+
+class _Parquet:
+    def __init__(self, file: IO[bytes]) -> None:
+        try:
+            import pyarrow
+            import pyarrow.parquet
+        except ImportError:
+            raise MissingDependencyError(
+                "Parquet files need pyarrow; run `pip install tuplet[data]`."
+            ) from None
+        self._arrow, self._file = pyarrow, file
+        self._schema: Any = None
+        self._writer: Any = None
+        self._waiting: list[Any] = []
+
+    def write(self, piece: Piece) -> None:
+        # The types of the first piece hold for all: a later one may lack all labels of a variable.
+        part = self._arrow.Table.from_pandas(piece.flat(), self._schema, preserve_index=False, nthreads=1)
+        self._schema = part.schema
+        self._waiting.append(part)
+        if sum(len(part) for part in self._waiting) >= _GROUP:
+            self._flush()
+
+    def _flush(self) -> None:
+        if not self._waiting:
+            return
+        whole = self._arrow.concat_tables(self._waiting)
+        if self._writer is None:
+            self._writer = self._arrow.parquet.ParquetWriter(self._file, whole.schema)
+        self._writer.write_table(whole)
+        self._waiting = []
+
+    def close(self) -> None:
+        self._flush()
+        if self._writer is not None:
+            self._writer.close()

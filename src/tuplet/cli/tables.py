@@ -1,0 +1,95 @@
+"""Tables from files, in the columns that a fitted model asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from tuplet.datasets.files.chunks import Chunk, read_chunks
+from tuplet.datasets.files.table import as_label
+from tuplet.exceptions import InputError
+from tuplet.space.containers import listing
+
+__all__ = ["Columns"]
+
+_BLOCK = 2_000_000
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns of a file a model wants, and which of them are text.
+
+    Parameters
+    ----------
+    model : JointClassifier or DecisionClassifier
+        Fitted.
+    """
+
+    model: Any
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Names of the class variables."""
+        return tuple(self.model.space_.names)
+
+    @property
+    def features(self) -> list[str] | None:
+        """Names of the features, None if the model learned from columns without names."""
+        names = getattr(self.model, "feature_names_in_", None)
+        return None if names is None else [str(name) for name in names]
+
+    def _words(self) -> list[str]:
+        inner = getattr(self.model, "estimator_", self.model)
+        text = getattr(self.model, "text_features_", getattr(inner, "text_features_", []))
+        space = self.model.space_
+        labels = [
+            name
+            for name, values in zip(space.names, space.categories, strict=True)
+            if any(isinstance(value, str) for value in values.tolist())
+        ]
+        return [*text, *labels]
+
+    def chunks(
+        self, where: str, *, format: str | None, rows: int, also_text: Sequence[str] = ()
+    ) -> Iterator[Chunk]:
+        """Read a file piece by piece."""
+        words = [*self._words(), *also_text]
+        return read_chunks(where, words=words, format=format, rows=rows, block=_BLOCK)
+
+    def features_of(self, frame: pd.DataFrame, where: str) -> Any:
+        """Return the features of a table, in the order of the model."""
+        if self.features is None:
+            rest = [name for name in frame if name not in self.variables and not str(name).startswith("__")]
+            return frame[rest].to_numpy()
+        lacking = [name for name in self.features if name not in frame]
+        if lacking:
+            raise InputError(
+                f"{where!r} lacks the column{'s' if len(lacking) > 1 else ''} {listing(lacking, 5)} that the"
+                f" model learned from; its columns are {listing(list(frame.columns), 12)}."
+            )
+        return frame[self.features]
+
+    def labels_of(self, frame: pd.DataFrame, where: str) -> pd.DataFrame:
+        """Return the labels of a table."""
+        lacking = [name for name in self.variables if name not in frame]
+        if lacking:
+            raise InputError(
+                f"{where!r} lacks the class variable{'s' if len(lacking) > 1 else ''} {listing(lacking, 5)};"
+                " what is asked for needs their true labels."
+            )
+        return pd.DataFrame({name: self.as_labels(frame[name]) for name in self.variables})
+
+    def as_labels(self, column: pd.Series) -> pd.Series:
+        """Return a column as labels: 0 and 1 as numbers, whatever a file declares them as."""
+        return as_label(column)
+
+    def has_labels(self, frame: pd.DataFrame) -> bool:
+        """Whether a table has all class variables."""
+        return all(name in frame for name in self.variables)
+
+    def whole(self, where: str, format: str | None) -> pd.DataFrame:
+        """Read all of a file."""
+        return pd.concat([chunk.frame for chunk in self.chunks(where, format=format, rows=100_000)])

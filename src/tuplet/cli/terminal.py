@@ -1,0 +1,135 @@
+"""What all commands share at the terminal: tables, errors in one sentence, warnings in one line."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import signal
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal, TypeVar, cast
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from sklearn.exceptions import NotFittedError
+
+from tuplet.exceptions import TupletError, TupletWarning
+
+__all__ = ["command", "note", "out", "show"]
+
+_WIDTH = 100
+"""Columns of what is printed where no terminal tells its own."""
+
+_INTERRUPTED = 130
+"""What shells call a program that was stopped by Ctrl-C."""
+
+_PYTHON_WORDS = (
+    (r"^(read_table|read_chunks|load_dataset|compare): ", ""),
+    (r"; give targets=, by", "; give --targets, by"),
+    (r"\btargets=(?=['\d-])", "--targets "),
+    (r"\btargets=", "--targets"),
+)
+"""How messages speak of arguments in Python, and what the command line calls them."""
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def out() -> Console:
+    """Return where results go: standard output, in a width that suits it."""
+    return Console(width=None if sys.stdout.isatty() else _WIDTH, highlight=False, soft_wrap=False)
+
+
+def note(text: str) -> None:
+    """Print a remark for a person who watches; nothing where standard error is no terminal."""
+    if sys.stderr.isatty():
+        Console(stderr=True, highlight=False).print(escape(text))
+
+
+def show(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], *, left: int = 1) -> None:
+    """Print a table whose first `left` columns are words and whose others are numbers; no title, no line."""
+    lines = Table(box=None, pad_edge=False, header_style="dim", show_header=any(columns))
+    for j, column in enumerate(columns):
+        justify: Literal["left", "right"] = "left" if j < left else "right"
+        lines.add_column(escape(column), justify=justify, no_wrap=True, overflow="ellipsis")
+    for row in rows:
+        lines.add_row(*(escape(str(cell)) for cell in row))
+    console = out()
+    if title:
+        console.print(f"[bold]{escape(title)}[/bold]")
+    console.print(lines)
+
+
+def command(function: _Command) -> _Command:
+    """Let a command end with one sentence and an exit code, whatever goes wrong: 1, or 130 after Ctrl-C."""
+
+    @functools.wraps(function)
+    def guarded(*args: Any, **kwargs: Any) -> Any:
+        try:
+            with _short_warnings(), _terminated_politely():
+                return function(*args, **kwargs)
+        except (TupletError, NotFittedError) as error:
+            _fail(_in_our_words(str(error)), 1)
+        except KeyboardInterrupt:
+            _fail("stopped; nothing was written.", _INTERRUPTED)
+        except BrokenPipeError:
+            # Whoever read our output has enough; Python must not complain when it closes the stream.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(0) from None
+        except MemoryError:
+            _fail("there is not enough memory; use fewer rows or a simpler model.", 1)
+        except OSError as error:
+            _fail(f"{error.strerror or error}{f': {error.filename!r}' if error.filename else ''}.", 1)
+
+    return cast(_Command, guarded)
+
+
+def _fail(message: str, code: int) -> None:
+    Console(stderr=True, highlight=False, soft_wrap=True).print(f"[red]error:[/red] {escape(message)}")
+    raise typer.Exit(code) from None
+
+
+def _in_our_words(message: str) -> str:
+    for pattern, ours in _PYTHON_WORDS:
+        message = re.sub(pattern, ours, message)
+    return message
+
+
+@contextmanager
+def _short_warnings() -> Iterator[None]:
+    """Print our warnings as one line each, once, and leave those of others out."""
+    said: set[str] = set()
+
+    def print_one(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+        if issubclass(category, TupletWarning) and str(message) not in said:
+            said.add(str(message))
+            console = Console(stderr=True, highlight=False, soft_wrap=True)
+            console.print(f"[yellow]warning:[/yellow] {escape(str(message))}")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", TupletWarning)
+        warnings.showwarning = print_one
+        yield
+
+
+@contextmanager
+def _terminated_politely() -> Iterator[None]:
+    """Let a request to end (SIGTERM) undo what is half done, as Ctrl-C does."""
+
+    def stop(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    try:
+        before = signal.signal(signal.SIGTERM, stop)
+    except ValueError:  # not in the main thread: who embeds us handles signals
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

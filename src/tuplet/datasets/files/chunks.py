@@ -1,0 +1,239 @@
+"""Tables piece by piece, so that a file may be larger than memory."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import sys
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tuplet.datasets.files.parquet import parquet_batches
+from tuplet.datasets.files.read import read_frame
+from tuplet.datasets.files.source import Source, Where, detect
+from tuplet.datasets.files.text import parse_rows, read_names, separator
+from tuplet.exceptions import InputError
+
+__all__ = ["Chunk", "read_chunks"]
+
+_BLOCK = 8_000_000
+"""Bytes of text that are taken apart at once."""
+
+_LONGEST = 256_000_000
+"""Bytes after which a field in quotes is taken for one whose end is missing."""
+
+_HEAD = 1 << 17
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some rows of a table.
+
+    Parameters
+    ----------
+    frame : pandas DataFrame
+        All columns; its index goes on from the chunk before, unless the table has one.
+    share : float or None
+        How much of the file has been read with them, from 0 to 1; None where its end is not known.
+    """
+
+    frame: pd.DataFrame
+    share: float | None
+
+
+def read_chunks(
+    source: Where,
+    *,
+    words: Sequence[str] = (),
+    format: str | None = None,
+    rows: int = 50_000,
+    block: int = _BLOCK,
+) -> Iterator[Chunk]:
+    r"""Read a table piece by piece: CSV, TSV and Parquet without ever holding all of it.
+
+    Parameters
+    ----------
+    source : str, Path or file object
+        As in `read_table`; what is no file on disk is read once, from the front. Parquet and formats that are
+        read as a whole (ARFF, MATLAB, SVM-light) are cut into pieces afterwards if they come from a stream.
+    words : sequence of str
+        Columns of a CSV or TSV file that are text even where all their fields look like numbers. Types of the
+        others are found in each piece by itself: whole numbers in one may be fractions in the next.
+    format : str, optional
+        As in `read_table`.
+    rows : int
+        Rows of a piece, other than of text.
+    block : int
+        Bytes of a piece of text; lines are never broken.
+
+    Yields
+    ------
+    Chunk
+
+    Raises
+    ------
+    DataFormatError, InputError
+        As `read_table` does, when the piece in question is reached.
+
+    Examples
+    --------
+    >>> file = io.BytesIO(b"size,place\n1,01\n2,02\n3,n\n")
+    >>> for chunk in read_chunks(file, words=["place"], block=21):
+    ...     print(chunk.frame.to_dict("list"))
+    {'size': [1, 2], 'place': ['01', '02']}
+    {'size': [3], 'place': ['n']}
+    """
+    with _opened(source) as (stream, name, path):
+        with _refusing_damage(Source(name, b"", path)):
+            head = Source(name, stream.peek(_HEAD), path)
+        kind = detect(head, format)
+        if kind in ("csv", "tsv"):
+            yield from _text(stream, head, kind, words, block)
+        elif kind == "parquet" and path is not None:
+            yield from _parquet(head, path, rows)
+        else:
+            with _refusing_damage(head):
+                content = stream.read()
+            yield from _cut(read_frame(Source(name, content, path), kind), rows)
+
+
+# -- streams -----------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _opened(source: Where) -> Iterator[tuple[io.BufferedReader, str, Path | None]]:
+    """Open a source, unpacked, with its name for messages, and its path if it has one."""
+    if not isinstance(source, (str, Path)):
+        yield _unpacked(_buffered(source)), str(getattr(source, "name", "file object")), None
+    elif str(source) == "-":
+        yield _unpacked(_buffered(sys.stdin.buffer)), "standard input", None
+    else:
+        path = Path(source).expanduser()
+        with _open_path(path) as file:
+            yield _unpacked(file), str(source), path
+
+
+def _open_path(path: Path) -> io.BufferedReader:
+    try:
+        return io.BufferedReader(io.FileIO(path), _HEAD)
+    except FileNotFoundError:
+        raise InputError(f"read_chunks: there is no file {str(path)!r}; check the path.") from None
+    except (OSError, ValueError) as error:  # a null byte in a path is a ValueError
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"read_chunks: {str(path)!r} cannot be read: {reason}.") from None
+
+
+def _buffered(stream: Any) -> io.BufferedReader:
+    if isinstance(stream, io.BufferedReader):
+        return stream
+    if not hasattr(stream, "read"):
+        raise InputError(
+            f"read_chunks: expected a path, '-' or a file object, found {type(stream).__name__}; pass a path."
+        )
+    if not isinstance(stream, io.RawIOBase | io.BytesIO):
+        content = stream.read()
+        stream = io.BytesIO(content.encode() if isinstance(content, str) else bytes(content))
+    return io.BufferedReader(stream, _HEAD)
+
+
+def _unpacked(stream: io.BufferedReader) -> io.BufferedReader:
+    if not stream.peek(2).startswith(b"\x1f\x8b"):
+        return stream
+    return io.BufferedReader(gzip.GzipFile(fileobj=stream), _HEAD)
+
+
+@contextmanager
+def _refusing_damage(source: Source) -> Iterator[None]:
+    try:
+        yield
+    except (gzip.BadGzipFile, EOFError, zlib.error):
+        source.fail("the gzip file is damaged or cut short; copy it again.")
+
+
+# -- text --------------------------------------------------------------------------------------------------
+
+
+def _text(
+    stream: io.BufferedReader, head: Source, kind: str, words: Sequence[str], block: int
+) -> Iterator[Chunk]:
+    size = _size(head.path)
+    header: list[str] = []
+    mark, n_lines, n_bytes, n_rows = "\t", 0, 0, 0
+    for content in _blocks(stream, head, block):
+        piece = Source(head.name, content, head.path, n_lines)
+        first = not header
+        if first:
+            text = piece.text()
+            if not text.strip():
+                piece.fail("the file is empty; expected a line with the names of the columns.")
+            mark = separator(text.split("\n", 1)[0]) if kind == "csv" else "\t"
+            header = read_names(piece, text, mark)
+        frame = parse_rows(piece, mark, header, words=[w for w in words if w in header], names_first=first)
+        n_lines += content.count(b"\n")
+        n_bytes += len(content)
+        if header[0] != "":
+            frame.index = pd.RangeIndex(n_rows, n_rows + len(frame))
+        n_rows += len(frame)
+        if len(frame):
+            yield Chunk(frame, None if size is None else min(1.0, n_bytes / size))
+    if not n_rows:
+        head.fail("there are no rows after the names of the columns." if header else "the file is empty.")
+
+
+def _size(path: Path | None) -> int | None:
+    """Bytes of a file of text; None where a packed one does not tell."""
+    return None if path is None or path.suffix == ".gz" else max(1, path.stat().st_size)
+
+
+def _blocks(stream: io.BufferedReader, head: Source, block: int) -> Iterator[bytes]:
+    """Yield whole lines, about `block` bytes of them at once."""
+    waiting = b""
+    while True:
+        with _refusing_damage(head):
+            more = stream.read(block)
+        waiting += more
+        if not more:
+            break
+        end = _last_line_end(waiting)
+        if end:
+            yield waiting[:end]
+            waiting = waiting[end:]
+        elif len(waiting) > _LONGEST:
+            head.fail("a field in quotes never ends; check the quotes.")
+    if waiting:
+        yield waiting
+
+
+def _last_line_end(content: bytes) -> int:
+    """Return where the last whole line ends, 0 if none does: line feeds in quotes end no line."""
+    if b'"' not in content:
+        return content.rfind(b"\n") + 1
+    characters = np.frombuffer(content, dtype=np.uint8)
+    ends = np.flatnonzero(characters == ord("\n"))
+    quotes = np.flatnonzero(characters == ord('"'))
+    outside = ends[np.searchsorted(quotes, ends) % 2 == 0]
+    return int(outside[-1]) + 1 if len(outside) else 0
+
+
+# -- others ------------------------------------------------------------------------------------------------
+
+
+def _parquet(source: Source, path: Path, rows: int) -> Iterator[Chunk]:
+    done = 0
+    for frame, total in parquet_batches(source, path, rows):
+        frame.index = pd.RangeIndex(done, done + len(frame))
+        done += len(frame)
+        yield Chunk(frame, done / total)
+
+
+def _cut(frame: pd.DataFrame, rows: int) -> Iterator[Chunk]:
+    for start in range(0, len(frame), rows):
+        part = frame.iloc[start : start + rows]
+        yield Chunk(part, min(1.0, (start + len(part)) / len(frame)))

@@ -1,0 +1,289 @@
+"""The command line from a table to a model, predictions, scores and pages."""
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import tuplet
+from tuplet.cli.app import app
+from tuplet.cli.catalogue import ESTIMATORS, MODELS, make_model, split_names
+from tuplet.exceptions import InputError
+
+runner = CliRunner()
+TARGETS = "species,island,sex"
+
+
+def run(*arguments, code=0, stdin=None):
+    result = runner.invoke(app, [str(each) for each in arguments], input=stdin)
+    assert result.exit_code == code, result.output + str(result.exception)
+    return result
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with a table and a model of it."""
+    where = tmp_path_factory.mktemp("cli")
+    data = tuplet.load_penguins()
+    codes = np.where(np.arange(344) % 2, "01", "02").astype(object)
+    codes[300:] = "x3"
+    frame = data.frame.assign(code=codes, id=np.arange(344) + 1000)
+    frame.to_csv(where / "p.csv", index=False)
+    arguments = ["fit", where / "p.csv", "-t", TARGETS, "--model", "chain", "--ignore", "id"]
+    result = run(*arguments, "-o", where / "m.tuplet")
+    assert "344 rows, 6 features" in result.output
+    assert "Saved ChainClassifier" in result.output
+    return where
+
+
+@pytest.fixture(scope="module")
+def expected(folder):
+    """The same predictions in Python."""
+    model = tuplet.load_model(folder / "m.tuplet")
+    frame = pd.read_csv(folder / "p.csv", dtype={"code": str})
+    return model.predict_joint(frame[list(model.feature_names_in_)])
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "parquet", "jsonl", "csv.gz"])
+def test_predictions_are_those_of_python(folder, expected, suffix):
+    path = folder / f"out.{suffix}"
+    run("predict", folder / "m.tuplet", folder / "p.csv", "-k", 2, "--out", path, "--keep", "id")
+    top = expected.top_k(2)
+    if suffix == "jsonl":
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        assert [line["id"] for line in lines[:2]] == ["1000", "1001"]
+        chances = [line["combinations"][1]["probability"] for line in lines]
+        species = [line["labels"]["species"] for line in lines]
+    else:
+        answer = (
+            pd.read_parquet(path)
+            if suffix == "parquet"
+            else pd.read_csv(path, sep="\t" if suffix == "tsv" else ",")
+        )
+        assert list(answer.columns) == [
+            "id", "species", "island", "sex", "P(species)", "P(island)", "P(sex)",
+            "top1.species", "top1.island", "top1.sex", "top1.probability",
+            "top2.species", "top2.island", "top2.sex", "top2.probability",
+        ]  # fmt: skip
+        chances, species = answer["top2.probability"].tolist(), answer["species"].tolist()
+        marginal = expected.marginals()["species"].max(axis=1)
+        np.testing.assert_allclose(answer["P(species)"], marginal, rtol=1e-5)
+    np.testing.assert_allclose(chances, top[top["rank"] == 2]["probability"], rtol=1e-5)
+    assert species == expected.decide("hamming")["species"].tolist()
+
+
+def test_columns_of_digits_stay_text(folder, tmp_path, expected):
+    """A table in which a text column looks like numbers means the same as in training."""
+    frame = pd.read_csv(folder / "p.csv", dtype={"code": str})[:5]
+    frame.to_csv(tmp_path / "new.csv", index=False)
+    result = run("predict", folder / "m.tuplet", tmp_path / "new.csv", "--out", tmp_path / "out.csv")
+    answer = pd.read_csv(tmp_path / "out.csv")
+    np.testing.assert_allclose(answer["P(island)"], expected[:5].marginals()["island"].max(axis=1), rtol=1e-5)
+    assert result.output == ""
+
+
+def test_known_labels_and_losses(folder, expected):
+    known = run("predict", folder / "m.tuplet", folder / "p.csv", "--known", "sex=male", "--loss", "subset")
+    answer = pd.read_csv(io.StringIO(known.stdout))
+    mode = expected.given(sex="male").mode()
+    assert answer["island"].tolist() == mode["island"].tolist()
+    assert (answer["P(sex)"] == 1).all()
+
+
+def test_labels_of_the_table_may_be_known(folder):
+    result = run(
+        "predict", folder / "m.tuplet", folder / "p.csv", "--use-labels", "--all-labels", "--loss", "subset"
+    )
+    answer, truth = pd.read_csv(io.StringIO(result.stdout)), pd.read_csv(folder / "p.csv")
+    assert answer["island"].tolist() == truth["island"].tolist()
+    np.testing.assert_allclose(answer.filter(like="P(island=").sum(axis=1), 1, rtol=1e-5)
+
+
+def test_standard_streams(folder):
+    text = (folder / "p.csv").read_text()
+    result = run("predict", folder / "m.tuplet", "-", "--out-format", "jsonl", stdin=text)
+    assert len(result.stdout.splitlines()) == 344
+
+
+def test_scores(folder, expected):
+    answer = json.loads(run("evaluate", folder / "m.tuplet", folder / "p.csv", "--json").stdout)
+    truth = tuplet.load_penguins().Y
+    assert answer["rows"] == 344
+    loss = tuplet.metrics.joint_log_loss(truth, expected)
+    assert answer["scores"]["joint_log_likelihood"] == pytest.approx(-loss)
+    assert answer["accuracy"]["species"] == pytest.approx(
+        (expected.decide("hamming")["species"].astype(str) == truth["species"].astype(str)).mean()
+    )
+    shown = run("evaluate", folder / "m.tuplet", folder / "p.csv").output
+    assert "exact_match" in shown
+    assert "baseline" in shown
+
+
+def test_one_row_explained(folder):
+    shown = run("explain", folder / "m.tuplet", folder / "p.csv", "--row", 145).output
+    for part in ("Most probable combinations", "by itself", "about each other", "The file says species="):
+        assert part in shown
+    assert (
+        "rows 0 to 343" in run("explain", folder / "m.tuplet", folder / "p.csv", "--row", 344, code=1).stderr
+    )
+
+
+def test_reasons_of_rules_and_graphs(folder, tmp_path):
+    rules = tmp_path / "rules.txt"
+    rules.write_text("0.99: Gentoo -> Biscoe\n")
+    arguments = ["fit", folder / "p.csv", "-t", TARGETS, "--set", "n_rules=0", "--rules", rules]
+    run(*arguments, "-m", "rules", "-o", tmp_path / "r.tuplet")
+    shown = run("explain", tmp_path / "r.tuplet", folder / "p.csv", "--row", 200).output
+    assert "Gentoo -> Biscoe" in shown
+
+
+def test_report(folder, tmp_path):
+    run("report", folder / "m.tuplet", folder / "p.csv", "--out", tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert page.startswith("<!doctype html>")
+    assert "species" in page
+
+
+def test_comparison(folder, tmp_path):
+    shown = run(
+        "compare", folder / "p.csv", "-t", TARGETS, "--models", "prior,chain", "--folds", 2,
+        "--out", tmp_path / "page.html",
+    ).output  # fmt: skip
+    assert shown.index("chain") < shown.index("prior"), "the best comes first"
+    assert (tmp_path / "page.html").exists()
+
+
+def test_information(folder):
+    model = json.loads(run("info", folder / "m.tuplet", "--json").stdout)
+    assert model["model"] == "ChainClassifier"
+    data = json.loads(run("info", folder / "p.csv", "-t", TARGETS, "--json").stdout)
+    assert data["rows"] == 344
+    assert data["class_variables"]["sex"]["missing"] == 11
+    assert "8 columns" not in run("info", folder / "m.tuplet").output
+    assert "10 columns" in run("info", folder / "p.csv").output
+
+
+def test_data_commands(tmp_path):
+    assert "penguins" in run("data", "list").output
+    run("data", "get", "penguins", tmp_path / "p.parquet")
+    run("data", "convert", tmp_path / "p.parquet", tmp_path / "p.arff")
+    data = tuplet.read_table(tmp_path / "p.arff")
+    assert list(data.Y) == TARGETS.split(",")
+    assert "tells no format" in run("data", "get", "penguins", tmp_path / "p.xyz", code=1).stderr
+
+
+# -- names -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_model_can_be_made(name):
+    model = make_model(name, random_state=3, time_budget=5.0)
+    assert hasattr(model, "predict_joint")
+    assert model.get_params().get("random_state", 3) == 3
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_every_classifier_can_be_inside(name):
+    assert make_model("chain", estimator=name).estimator is not None
+    assert name in run("models").output
+
+
+def test_settings():
+    model = make_model("ChainClassifier", settings=["n_chains=3", "order=random"])
+    assert (model.n_chains, model.order) == (3, "random")
+    for bad in ("n_chain=3", "n_chains"):
+        with pytest.raises(InputError, match=r"--set: expected parameter=value .* n_chains"):
+            make_model("chain", settings=[bad])
+    with pytest.raises(InputError, match="did you mean 'chain'"):
+        make_model("chan")
+    with pytest.raises(InputError, match="takes no rules"):
+        make_model("chain", rules="x")
+    with pytest.raises(InputError, match="no classifier inside"):
+        make_model("prior", estimator="forest")
+
+
+def test_names_with_commas():
+    assert split_names(r"a, b\,c,,d") == ["a", "b,c", "d"]
+    assert split_names(None) == []
+
+
+# -- errors ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["fit", "{p}"], "give --targets, by name, pattern or position"),
+        (["fit", "{p}", "-t", "nothing"], "no column that --targets 'nothing' stands for"),
+        (["fit", "{p}", "-t", "sex", "--out", "{d}/no/m.tuplet"], "there is no folder"),
+        (["fit", "{p}", "-t", "sex", "--ignore", "x"], "has no feature 'x'"),
+        (["fit", "{d}/nowhere.csv", "-t", "sex"], "there is no file"),
+        (["fit", "{p}", "-t", "sex", "-m", "rules", "--rules", "{d}/none"], "cannot be read"),
+        (["predict", "{m}", "{m}"], "this is not text in UTF-8"),
+        (["predict", "{p}", "{p}"], "no model"),
+        (["predict", "{m}", "{p}", "--known", "sex=blue"], "has the labels female, male; found 'blue'"),
+        (["predict", "{m}", "{p}", "--known", "size"], "expected name=label"),
+        (["predict", "{m}", "{p}", "--loss", "f7"], "loss must be one of"),
+        (["predict", "{m}", "{p}", "--out", "{d}/x.abc"], "tells no format"),
+        (["predict", "{m}", "{p}", "--keep", "zip"], "has no column 'zip'"),
+        (["evaluate", "{m}", "{short}"], "lacks the columns"),
+        (["compare", "{p}", "-t", "sex", "--models", ","], "at least one model"),
+        (["info", "{d}/nowhere.tuplet"], "no"),
+    ],
+)
+def test_mistakes_are_one_sentence(folder, arguments, message):
+    (folder / "short.csv").write_text("species,island,sex\nAdelie,Dream,male\n")
+    places = {"p": folder / "p.csv", "m": folder / "m.tuplet", "d": folder, "short": folder / "short.csv"}
+    result = run(*(each.format(**places) for each in arguments), code=1)
+    assert result.stderr.startswith("error: ")
+    assert message in " ".join(result.stderr.split())
+    assert "Traceback" not in result.output
+    assert result.stdout == ""
+
+
+def test_a_failed_run_leaves_the_old_output(folder, tmp_path):
+    old = tmp_path / "out.csv"
+    old.write_text("old")
+    bad = tmp_path / "bad.csv"
+    header, first, *rest = (folder / "p.csv").read_text().splitlines()
+    bad.write_text("\n".join([header, first, *rest[:50], "broken,line"]))
+    result = run("predict", folder / "m.tuplet", bad, "--out", old, code=1)
+    assert "line 53" in result.stderr
+    assert old.read_text() == "old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.csv", "out.csv"]
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_a_killed_run_leaves_the_old_output(folder, tmp_path, how):
+    """Rows come through a pipe that never ends, so the run is half-way for sure."""
+    old = tmp_path / "out.csv"
+    old.write_text("old")
+    command = [sys.executable, "-m", "tuplet", "predict", folder / "m.tuplet", "-", "--out", old]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdin.write((folder / "p.csv").read_bytes())
+        process.stdin.flush()
+        deadline = time.monotonic() + 60
+        while not list(tmp_path.glob(".out.csv.*")) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        os.kill(process.pid, how)
+        said = process.stderr.read()
+    assert old.read_text() == "old"
+    if how != signal.SIGKILL:
+        assert process.returncode == 130
+        assert b"stopped; nothing was written" in said
+        assert not list(tmp_path.glob(".*"))
+
+
+def test_whoever_stops_reading_is_no_error(folder):
+    command = f"{sys.executable} -m tuplet predict {folder / 'm.tuplet'} {folder / 'p.csv'} | head -1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True)
+    assert done.stdout.startswith("species,island")
+    assert done.stderr == ""
