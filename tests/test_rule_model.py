@@ -126,16 +126,16 @@ def test_contradictions_name_rules_and_rows():
 
 def test_rules_and_variables_come_and_go():
     model = RuleModel(VARIABLES, EXPERT, priors={"shoes": [0.3, 0.7]})
-    fewer = model.drop_rules(0, "walking <-> gait")
+    fewer = model.remove_rules(0, "walking <-> gait")
     assert fewer.rules == RuleSet(["0.9: normal -> (centered | low)"])
-    again = fewer.add_rules("walking <-> gait").drop_rules(-1)
+    again = fewer.add_rules("walking <-> gait").remove_rules(-1)
     assert again.rules == fewer.rules
     np.testing.assert_allclose(fewer.priors["shoes"], [0.3, 0.7])
     wider = model.add_variable("helmet", prior=0.9).add_rules(Rule("overhead -> helmet", 0.99))
     assert wider.space.names == ("camera", "shoes", "hands", "helmet")
     assert wider.predict_joint(ONE_ROW).marginals()["helmet"].iloc[0, 1] > 0.9
     with pytest.raises(InputError, match="no rule 'nothing'"):
-        model.drop_rules("nothing")
+        model.remove_rules("nothing")
 
 
 def test_predictions_decisions_and_evidence():

@@ -232,12 +232,12 @@ def test_rules_come_and_go():
     X, Y = data()
     model = quiet(GaussianNB(), n_rules=0).fit(X, Y)
     before = model.predict_proba(X)
-    assert model.add_rule(Rule("rain -> wet", 0.9, name="soaked")) is model
+    assert model.add_rules(Rule("rain -> wet", 0.9, name="soaked")) is model
     assert abs(model.predict_proba(X)[0] - before[0]).max() > 0.05
-    model.remove_rule("soaked")
+    model.remove_rules("soaked")
     np.testing.assert_allclose(model.predict_proba(X)[0], before[0])
     with pytest.raises(InputError, match="no rule 3"):
-        model.remove_rule(3)
+        model.remove_rules(3)
 
 
 def test_classifiers_come_and_go():
@@ -259,16 +259,16 @@ def test_classifiers_come_and_go():
 def test_labels_come_and_go():
     X, Y = data()
     model = quiet(GaussianNB(), rules=["rain -> wet"], n_rules=0).fit(X, Y)
-    model.add_label("umbrella", prior=[0.7, 0.3]).add_rule("umbrella <-> rain == yes")
+    model.add_variable("umbrella", prior=[0.7, 0.3]).add_rules("umbrella <-> rain == yes")
     answer = model.predict(X)
     assert list(answer.columns) == ["rain", "wet", "mood", "umbrella"]
     assert ((answer["umbrella"] == 1) == (answer["rain"] == "yes")).all()
-    model.remove_label("rain")
+    model.remove_variable("rain")
     assert len(model.rules_) == 0
     assert list(model.predict(X).columns) == ["wet", "mood", "umbrella"]
     np.testing.assert_allclose(model.predict_proba(X)[2][:, 1], 0.3)
     with pytest.raises(InputError, match="already"):
-        model.add_label("mood")
+        model.add_variable("mood")
 
 
 def unchanged(model, X, change, said):
@@ -296,17 +296,17 @@ RAIN = of_rain()
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda model: model.add_rule("snow -> wet"), "'snow' is neither"),
-        (lambda model: model.add_rule("mood == highest"), "no category 'highest'"),
-        (lambda model: model.add_rule(NoisyOr({"snow": {"yes": 0.1}})), "no class variable 'snow'"),
-        (lambda model: model.add_rule(3), "A rule must be text"),
-        (lambda model: model.add_label("sky", "xy"), "categories of 'sky' must be a list"),
-        (lambda model: model.add_label("sky", 3), "categories of 'sky' must be a list"),
-        (lambda model: model.add_label("sky", ["x", "x"]), "distinct"),
-        (lambda model: model.add_label("sky", ["x"]), "at least two"),
-        (lambda model: model.add_label("sky", prior=np.nan), "one row of probabilities"),
-        (lambda model: model.add_label("sky", prior=[[0.5, 0.5]] * 2), "one row of probabilities"),
-        (lambda model: model.add_label("other", ["high", "no mood"]), "may mean several things"),
+        (lambda model: model.add_rules("snow -> wet"), "'snow' is neither"),
+        (lambda model: model.add_rules("mood == highest"), "no category 'highest'"),
+        (lambda model: model.add_rules(NoisyOr({"snow": {"yes": 0.1}})), "no class variable 'snow'"),
+        (lambda model: model.add_rules(3), "A rule must be text"),
+        (lambda model: model.add_variable("sky", "xy"), "categories of 'sky' must be a list"),
+        (lambda model: model.add_variable("sky", 3), "categories of 'sky' must be a list"),
+        (lambda model: model.add_variable("sky", ["x", "x"]), "distinct"),
+        (lambda model: model.add_variable("sky", ["x"]), "at least two"),
+        (lambda model: model.add_variable("sky", prior=np.nan), "one row of probabilities"),
+        (lambda model: model.add_variable("sky", prior=[[0.5, 0.5]] * 2), "one row of probabilities"),
+        (lambda model: model.add_variable("other", ["high", "no mood"]), "may mean several things"),
         (lambda model: model.add_classifier("rain", "text"), "no predict_proba"),
         (lambda model: model.add_classifier("rain", IndependentClassifier()), "not fitted"),
         (lambda model: model.add_classifier("rain", GaussianNB()), "not fitted"),

@@ -32,7 +32,7 @@ def test_the_effect_of_a_rule_is_what_is_missing_without_it():
     explanation = model().explain(SENSORS)
     with_all = np.hstack(model().joint(SENSORS).marginals())[0]
     for k in range(3):
-        without = np.hstack(model().drop_rules(k).joint(SENSORS).marginals())[0]
+        without = np.hstack(model().remove_rules(k).joint(SENSORS).marginals())[0]
         np.testing.assert_allclose(explanation.shifts[k], odds(with_all) - odds(without), atol=1e-9)
     np.testing.assert_allclose(explanation.shifts[3], 0.0, atol=1e-9)  # p = 1/2 says nothing
     before = np.hstack([SENSORS[name] for name in VARIABLES])
@@ -46,7 +46,7 @@ def test_how_often_rules_are_broken():
     outcomes = all_outcomes(joint.cards)
     for k, factor in enumerate(joint.factors):
         breach = factor.breach(outcomes)
-        without = model().drop_rules(k).joint(SENSORS)
+        without = model().remove_rules(k).joint(SENSORS)
         for distribution, found in ((joint, effects.broken), (without, effects.broken_without)):
             probability = np.exp(distribution.log_prob(outcomes[:, None])[:, 0])
             assert found[0, k] == pytest.approx(float(probability @ breach), abs=1e-9)
@@ -71,7 +71,7 @@ def test_contributions_are_sorted_and_their_gain_is_the_likelihood():
     assert (np.diff(table["gain"]) <= 0).all()
     whole = model(rules).predict_joint(beliefs).log_prob(Y)
     for _, line in table.iterrows():
-        without = model(rules).drop_rules(line["rule"]).predict_joint(beliefs).log_prob(Y)
+        without = model(rules).remove_rules(line["rule"]).predict_joint(beliefs).log_prob(Y)
         assert line["gain"] == pytest.approx((whole - without).mean(), abs=1e-9)
     assert (np.diff(model(rules).contributions(beliefs)["moved"]) <= 0).all()
 

@@ -78,6 +78,26 @@ class RuleSet(Sequence[Rule | NoisyOr]):
     def __add__(self, other: Iterable[str | Rule | NoisyOr]) -> RuleSet:
         return RuleSet([*self.rules, *RuleSet(other)])
 
+    def without(self, which: Iterable[int | str | Rule | NoisyOr], space: ClassSpace) -> RuleSet:
+        """Return the rules that are left when some go.
+
+        Parameters
+        ----------
+        which : iterable of int, str, Rule or NoisyOr
+            Positions (from 0, or from the end if negative), names, texts, or rules themselves.
+        space : ClassSpace
+            What the rules speak of; a rule also goes by the text that explanations call it by.
+        """
+        gone = {self._position(one, space) for one in which}
+        return RuleSet([rule for k, rule in enumerate(self.rules) if k not in gone])
+
+    def _position(self, which: int | str | Rule | NoisyOr, space: ClassSpace) -> int:
+        for k, (rule, factor) in enumerate(zip(self.rules, self.compile(space), strict=True)):
+            by_place = isinstance(which, int) and which in (k, k - len(self))
+            if by_place or which == rule or which in (rule.name, rule.text, rule.title, factor.text):
+                return k
+        raise InputError(f"There is no rule {which!r}; there are {len(self)}:\n{self}")
+
     def compile(self, space: ClassSpace) -> tuple[RuleFactor, ...]:
         """Return the factors of the rules; see `compile_rules`."""
         return compile_rules(self.rules, space)

@@ -1,4 +1,4 @@
-"""Adding and removing rules, classifiers and labels of a fitted model; everything else stays fitted."""
+"""Adding and removing rules, classifiers and class variables of a fitted model; the rest stays fitted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from tuplet.exceptions import InputError
 from tuplet.models.rules.beliefs import read_priors
 from tuplet.models.rules.sources import Source, fitted_source
-from tuplet.models.rules.variables import add_variable
+from tuplet.models.rules.variables import widened
 from tuplet.rules import NoisyOr, Rule, RuleSet, compile_rules
 from tuplet.rules.calibration import Calibrator
 from tuplet.rules.ruleset import read_rules
@@ -32,24 +32,19 @@ class ChangeableRules:
     calibrators_: dict[str, Calibrator]
     priors_: dict[str, Floats]
 
-    def add_rule(self, rule: str | Rule | NoisyOr) -> Self:
-        """Add a rule; it may name labels that `add_label` brought in."""
+    def add_rules(self, *rules: str | Rule | NoisyOr) -> Self:
+        """Add rules; they may name class variables that `add_variable` brought in."""
         check_is_fitted(self, "space_")
-        added = read_rules([rule], self.space_)
+        added = read_rules(rules, self.space_)
         compile_rules(added, self.space_)  # names that nobody knows are an error now, not in every prediction
         self.rules_ = self.rules_ + added
         return self
 
-    def remove_rule(self, which: int | str | Rule | NoisyOr) -> Self:
-        """Remove a rule, given by its position in `rules_`, its name, its text, or itself."""
+    def remove_rules(self, *which: int | str | Rule | NoisyOr) -> Self:
+        """Remove rules, given by their position in `rules_`, their name, their text, or themselves."""
         check_is_fitted(self, "space_")
-        kept = list(self.rules_)
-        for k, rule in enumerate(kept):
-            by_place = isinstance(which, int) and which in (k, k - len(kept))
-            if by_place or which == rule or which in (rule.name, rule.text, rule.title):
-                self.rules_ = RuleSet([*kept[:k], *kept[k + 1 :]])
-                return self
-        raise InputError(f"remove_rule: there is no rule {which!r}; there are {len(kept)}:\n{self.rules_}")
+        self.rules_ = self.rules_.without(which, self.space_)
+        return self
 
     def add_classifier(
         self, name: str, estimator: Any, columns: Any = None, calibrator: Calibrator | None = None
@@ -85,7 +80,7 @@ class ChangeableRules:
         self.calibrators_ = {key: each for key, each in self.calibrators_.items() if key != name}
         return self
 
-    def add_label(self, name: str, categories: Sequence[Any] = (0, 1), prior: Any = None) -> Self:
+    def add_variable(self, name: str, categories: Sequence[Any] = (0, 1), prior: Any = None) -> Self:
         """Add a class variable that rules, and a classifier of its own, may then speak of.
 
         Answers come as pandas frames from then on.
@@ -98,22 +93,22 @@ class ChangeableRules:
             What is believed without a classifier; uniform unless told.
         """
         check_is_fitted(self, "space_")
-        space = add_variable(self.space_, name, categories, "add_label")
+        space = widened(self.space_, name, categories, "add_variable")
         card = space.cards[-1]
         if card < 2:
-            raise InputError(f"add_label: {name!r} needs at least two categories, found {categories!r}.")
+            raise InputError(f"add_variable: {name!r} needs at least two categories, found {categories!r}.")
         compile_rules(self.rules_, space)  # a new name may make a rule ambiguous
         start = np.full(card, 1.0 / card) if prior is None else prior
         self.priors_ = self.priors_ | read_priors(space, {space.names[-1]: start})
         return self._with_space(space)
 
-    def remove_label(self, name: str) -> Self:
+    def remove_variable(self, name: str) -> Self:
         """Remove a class variable, its classifier, and the rules that name it."""
         check_is_fitted(self, "space_")
         space = self.space_
         gone = space.position(name)
         if space.n_variables == 1:
-            raise InputError(f"remove_label: {name!r} is the only class variable.")
+            raise InputError(f"remove_variable: {name!r} is the only class variable.")
         self.remove_classifier(name)
         kept = [j for j in range(space.n_variables) if j != gone]
         factors = compile_rules(self.rules_, space)

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tuplet.exceptions import InputError
 from tuplet.models.rules.beliefs import read_beliefs, read_priors
-from tuplet.models.rules.variables import add_variable, read_variables
+from tuplet.models.rules.variables import read_variables, widened
 from tuplet.plots.rules import plot_rule_effects
 from tuplet.prediction import JointPrediction
 from tuplet.rules import NoisyOr, Rule, RuleJoint, RuleSet, compile_rules
@@ -144,26 +143,15 @@ class RuleModel:
         """Return the model with further rules."""
         return self._changed(self.space, [*self.rules, *read_rules(rules, self.space)])
 
-    def drop_rules(self, *which: int | str) -> RuleModel:
-        """Return the model without some rules, given by position (from 0), name or text."""
-        dropped = {self._rule_position(one) for one in which}
-        return self._changed(self.space, [rule for k, rule in enumerate(self.rules) if k not in dropped])
-
-    def _rule_position(self, which: int | str) -> int:
-        titles = [
-            (rule.name, rule.text, rule.title, factor.text)
-            for rule, factor in zip(self.rules, self.factors, strict=True)
-        ]
-        for k, names in enumerate(titles):
-            if which in names or (isinstance(which, int) and which in (k, k - len(titles))):
-                return k
-        raise InputError(f"There is no rule {which!r}; there are {len(titles)}:\n{self.rules}")
+    def remove_rules(self, *which: int | str | Rule | NoisyOr) -> RuleModel:
+        """Return the model without some rules, given by position (from 0), name, text or themselves."""
+        return self._changed(self.space, self.rules.without(which, self.space))
 
     def add_variable(
         self, name: str, categories: Sequence[Any] | None = None, *, prior: Any = None
     ) -> RuleModel:
         """Return the model with a further class variable, which rules may then speak of."""
-        space = add_variable(self.space, name, categories, "add_variable")
+        space = widened(self.space, name, categories, "add_variable")
         changed = self._changed(space, self.rules)
         if prior is not None:
             changed.priors |= read_priors(space, {space.names[-1]: prior})

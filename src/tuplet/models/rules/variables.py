@@ -11,7 +11,7 @@ import numpy.typing as npt
 from tuplet.exceptions import InputError
 from tuplet.space import ClassSpace
 
-__all__ = ["add_variable", "read_variables"]
+__all__ = ["read_variables", "widened"]
 
 
 def read_variables(variables: Any) -> ClassSpace:
@@ -30,7 +30,7 @@ def read_variables(variables: Any) -> ClassSpace:
     return ClassSpace(tuple(str(name) for name in variables), categories)
 
 
-def add_variable(space: ClassSpace, name: str, categories: Any, who: str) -> ClassSpace:
+def widened(space: ClassSpace, name: str, categories: Any, who: str) -> ClassSpace:
     """Return a class space with a further variable; `who` asks for it."""
     if str(name) in space.names:
         raise InputError(f"{who}: there is a class variable {name!r} already.")

@@ -43,6 +43,9 @@ _MANY_LATENT = 20_000
 _FOREST_CELLS = 500_000
 """Rows times combinations for which a forest with leaves of one row takes a gigabyte or two."""
 
+_MANY_ROWS_PER_COLUMN = 20
+"""Rows for each feature beyond which a logistic regression needs little regularisation."""
+
 _QUICK_CELLS = 4_000_000
 """Rows times features times labels that a logistic chain learns from in well under a second."""
 
@@ -76,7 +79,8 @@ def quick_model(rows: Rows) -> tuple[Any, Rows]:
     every = -(-_work(rows) // _QUICK_CELLS)
     used = np.flatnonzero(np.ones(len(rows)) if rows.weights is None else rows.weights)
     some = used[::every]
-    return ChainClassifier(_logistic(rows, 0.1)), rows.take(
+    strength = 1.0 if len(rows) > _MANY_ROWS_PER_COLUMN * rows.X.shape[1] else 0.1
+    return ChainClassifier(_logistic(rows, strength)), rows.take(
         some, None if rows.weights is None else rows.weights[some]
     )
 
@@ -138,12 +142,18 @@ def _chains(estimator: Any, n_chains: int = 1) -> Any:
 
 def _linear(rows: Rows) -> Iterator[Candidate]:
     light = _work(rows) <= _QUICK_CELLS
-    weaker = ("10 chains of weaker logistic", _chains(_logistic(rows, 0.3), 10))
+    more = ("10 chains of weaker logistic", _chains(_logistic(rows, 0.3), 10))
     yield Candidate("independent logistic", IndependentClassifier(_logistic(rows, 0.1)), light=light)
-    yield Candidate("powerset of logistic", PowersetClassifier(_logistic(rows, 0.1)), light=light)
+    yield Candidate(
+        "powerset of logistic",
+        PowersetClassifier(_logistic(rows, 0.1)),
+        (("powerset of weaker logistic", PowersetClassifier(_logistic(rows, 1.0))),),
+        light=light,
+    )
     yield Candidate("chain of logistic", _chains(_logistic(rows, 0.05)), light=light)
+    yield Candidate("chain of weaker logistic", _chains(_logistic(rows, 1.0)), light=light)
     yield Candidate("tree of logistic", TreeClassifier())
-    yield Candidate("5 chains of logistic", _chains(_logistic(rows, 0.05), 5), (weaker,))
+    yield Candidate("5 chains of logistic", _chains(_logistic(rows, 0.05), 5), (more,))
 
 
 def _kernels(rows: Rows) -> Iterator[Candidate]:
