@@ -1,13 +1,15 @@
 """Tables in files: one reader for all formats, and writers for ARFF and Parquet.
 
 `read_table` opens a file (source), takes it apart by the reader of its format (text, parquet, arff, mat,
-svmlight), and asks which columns are class variables (targets, mulan). Whatever is wrong with a file is a
-`DataFormatError` that names the file and the line. Writers replace a file only when the new one is complete.
+svmlight), and asks which columns are class variables (targets, mulan); `read_chunks` gives a table piece by
+piece. Whatever is wrong with a file is a `DataFormatError` that names the file and the line. Writers replace
+a file only when the new one is complete.
 """
 
 from tuplet.datasets.files.arff_writer import write_arff
+from tuplet.datasets.files.chunks import Chunk, read_chunks
 from tuplet.datasets.files.parquet import write_parquet
 from tuplet.datasets.files.read import read_table
 from tuplet.datasets.files.svmlight import read_svmlight
 
-__all__ = ["read_svmlight", "read_table", "write_arff", "write_parquet"]
+__all__ = ["Chunk", "read_chunks", "read_svmlight", "read_table", "write_arff", "write_parquet"]

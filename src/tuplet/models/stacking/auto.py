@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 import pandas as pd
 from joblib import effective_n_jobs
+from sklearn.utils.validation import check_is_fitted
 
 from tuplet.exceptions import InputError
 from tuplet.joint import JointDistribution
@@ -19,9 +20,15 @@ from tuplet.models.stacking.clock import Clock, Crew
 from tuplet.models.stacking.held_out import Rows, fit_on, make_folds
 from tuplet.models.stacking.members import named_models
 from tuplet.models.stacking.race import Race
+from tuplet.pages import Section
+from tuplet.plots.path import LearningPath, plot_path
 from tuplet.progress import Progress, Show, duration_text
+from tuplet.report.parts import member_sections, mixture_section
 from tuplet.rules import RuleSet
 from tuplet.typing import Codes, Floats, Seed
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["AutoJointClassifier"]
 
@@ -79,6 +86,9 @@ class AutoJointClassifier(JointClassifier):
         The power of the mixture and what it gains.
     reliability_ : DataFrame or None
         See `JointStackingClassifier`.
+    race_ : DataFrame
+        The candidates that were judged in all folds that count, in the order in which they were done, with
+        the `seconds` since the start and their held-out `log_likelihood`.
 
     Notes
     -----
@@ -133,7 +143,7 @@ class AutoJointClassifier(JointClassifier):
         n_workers, no_time = self._n_workers(), f"No time to compare models in {self.time_budget:g} s"
         if not folds or clock.budget < _WORTHWHILE:
             self._keep_quick(rows, no_time if folds else "Too few rows to hold any out")
-            self.leaderboard_ = _board([], self.weights_)
+            self.leaderboard_, self.race_ = _board([], self.weights_), _course([])
             return
         self._keep_quick(rows, no_time)
         with (
@@ -201,7 +211,7 @@ class AutoJointClassifier(JointClassifier):
         self.reliability_ = blend.reliability
 
     def _sum_up(self, race: Race, clock: Clock) -> None:
-        self.leaderboard_ = _board(race.entries, self.weights_)
+        self.leaderboard_, self.race_ = _board(race.entries, self.weights_), _course(race.finished())
         judged = sum(bool(entry.held) for entry in race.entries)
         if _QUICK in self.weights_:
             ends = [entry.status for entry in race.entries]
@@ -218,6 +228,41 @@ class AutoJointClassifier(JointClassifier):
     def _predict_joint(self, X: Features) -> JointDistribution:
         return self._blend.joint(X, self.models_)
 
+    # -- reading the model --------------------------------------------------------------------------------
+
+    @property
+    def _path(self) -> LearningPath | None:
+        """Held-out log-likelihood of the models over time, beside that of the mixture."""
+        if not len(self.race_):
+            return None
+        return LearningPath(
+            self.race_["seconds"],
+            self.race_["log_likelihood"],
+            "seconds since the start",
+            "held-out log-likelihood per row",
+            level=self.log_likelihood_,
+            level_name="the mixture",
+            names=tuple(self.race_["model"]),
+        )
+
+    def plot_path(self, *, title: str = "", ax: Axes | None = None) -> Axes:
+        """Draw the held-out log-likelihood of the models over time, and that of the mixture."""
+        check_is_fitted(self, "space_")
+        path = self._path
+        if path is None:
+            raise InputError("plot_path: there was no time for a race, so there is no path to draw.")
+        return plot_path(path, title=title, ax=ax)
+
+    def _report_sections(self) -> list[Section]:
+        text = self.summary_
+        if np.isfinite(self.log_likelihood_):
+            text += f"\n\nHeld-out joint log-likelihood of the mixture: {self.log_likelihood_:.4f} per row."
+        parts = ", ".join(f"{name} ({weight:.2f})" for name, weight in self.weights_.items())
+        text += f"\n\nThe models of the mixture and their weights: {parts}."
+        tried = "Models that were tried"
+        about = mixture_section(text, self.leaderboard_, tried, self.reliability_, self._path)
+        return [about, *member_sections(self.models_, self.weights_)]
+
 
 class _Ticker:
     """Shows the clock as progress."""
@@ -228,6 +273,12 @@ class _Ticker:
     def __call__(self, name: str) -> None:
         passed = min(round(self.clock.seconds), self.progress.total) - self.progress.done
         self.progress.advance(name, steps=max(0, passed), remaining=self.clock.left)
+
+
+def _course(entries: Sequence[Any]) -> pd.DataFrame:
+    """Who was judged when."""
+    lines = [(entry.name, entry.seconds, entry.score) for entry in entries]
+    return pd.DataFrame(lines, columns=["model", "seconds", "log_likelihood"])
 
 
 def _board(entries: Sequence[Any], weights: Mapping[str, float]) -> pd.DataFrame:

@@ -37,6 +37,8 @@ class Entry:
         In the last heat.
     status : str
         What became of it.
+    seconds : float
+        When it was last judged, counted from the start of the race.
     """
 
     candidate: Candidate
@@ -46,6 +48,7 @@ class Entry:
     predict_seconds: float = np.nan
     log_likelihood: float = np.nan
     status: str = "no time"
+    seconds: float = np.nan
 
     @property
     def name(self) -> str:
