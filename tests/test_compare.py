@@ -396,6 +396,8 @@ def test_a_score_that_cannot_be_had_is_missing_and_the_others_are_not():
     result = quick({"prior": PriorClassifier()}, scores=scorers)
     assert result.runs[["wide", "odd"]].isna().all(axis=None)
     assert result.runs["exact"].notna().all()
+    assert "too wide" in result.missing("wide").loc["made", "prior"]
+    assert result.missing("exact").isna().all(axis=None)
 
 
 @pytest.mark.parametrize(

@@ -147,7 +147,7 @@ def _cuts(entry: Entry) -> dict[str, Any]:
 
 
 def _most_common(Y: pd.DataFrame, name: str, n_labels: int) -> pd.DataFrame:
-    if n_labels not in range(1, Y.shape[1] + 1):
+    if not isinstance(n_labels, (int, np.integer)) or n_labels not in range(1, Y.shape[1] + 1):
         raise InputError(
             f"load_dataset: n_labels must be from 1 to {Y.shape[1]}, the labels of {name!r}; found"
             f" {n_labels!r}."

@@ -34,10 +34,11 @@ FACTS = (
     "peak_memory_mb",
     "n_floored",
     "warnings",
+    "score_problems",
 )
 """Columns of `runs` before the scores."""
 
-_NUMBERS = FACTS[FACTS.index("n_train") : -1]
+_NUMBERS = FACTS[FACTS.index("n_train") : FACTS.index("warnings")]
 
 
 @final
@@ -51,7 +52,8 @@ class Comparison:
         "over time" or "not run") and its `reason`, numbers of rows, seconds and CPU seconds of fit and
         prediction, peak memory in megabytes (beyond what the process held before), `n_floored` (test rows
         with a label whose probability was lifted to the floor of the log-likelihoods), the `warnings` that
-        were given, then one column for each score. Greater is better.
+        were given, `score_problems` (reasons of scores that could not be had, by name), then one column for
+        each score. Greater is better.
     scores : sequence of str
         Which columns are scores.
     models, datasets : sequence of str, optional
@@ -253,8 +255,8 @@ class Comparison:
     def missing(self, score: str) -> pd.DataFrame:
         """Reasons why a score is missing, data sets by models; None where it is not."""
         runs = self.runs[self.runs[self._column(score)].isna()]
-        texts = runs["status"].where(runs["status"] != "ok", "no score").str.cat(runs["reason"], sep=": ")
-        first = runs.assign(text=texts.str.removesuffix(": ")).drop_duplicates(["dataset", "model"])
+        texts = [_why(line, score) for line in runs.to_dict("records")]
+        first = runs.assign(text=texts).drop_duplicates(["dataset", "model"])
         reasons = pd.DataFrame(None, index=self.datasets, columns=self.models, dtype=object)
         for dataset, model, text in zip(first["dataset"], first["model"], first["text"], strict=True):
             reasons.loc[dataset, model] = text
@@ -284,7 +286,18 @@ class Comparison:
 
 
 def _line(record: Record) -> dict[str, Any]:
-    return {fact: record.get(fact) for fact in FACTS} | {"warnings": tuple(record.get("warnings", ()))}
+    return {fact: record.get(fact) for fact in FACTS} | {
+        "warnings": tuple(record.get("warnings", ())),
+        "score_problems": record.get("score_problems") or {},
+    }
+
+
+def _why(line: dict[Any, Any], score: str) -> str:
+    """Return why a fit has no score: what became of it, or what went wrong with that score alone."""
+    if line["status"] != "ok":
+        return f"{line['status']}: {line['reason']}".removesuffix(": ")
+    problem = (line.get("score_problems") or {}).get(score, "")
+    return f"no score: {problem}".removesuffix(": ")
 
 
 def _newest(records: Iterable[Record]) -> list[Record]:
