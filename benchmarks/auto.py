@@ -4,7 +4,11 @@ Five sets with ten minutes each on two cores: emotions, scene and yeast with the
 Adult with the first of three shuffled folds (seed 0). Beside it stand the figures that were asked for, those
 of the best peers, and the held-out log-likelihood that the model itself expected. Then all sets with a minute
 each, beside a forest and ten averaged chains of scikit-learn, fitted to the same rows (standard split, or the
-first of three shuffled folds). Last, what the mixtures are made of.
+first of three shuffled folds); chains on the sets of rcv1 would take hours and are left out there. Then less
+time, down to a second. Last, what the mixtures are made of.
+
+The candidates and the rules of the race were chosen by held-out rows of the training parts. After a first run
+(emotions .361, Rf1 .873 exact match) the race was changed to spend less time on models without weight.
 
 Every fit is kept in benchmarks/cache/auto; delete it to measure anew.
 
@@ -43,6 +47,7 @@ PEERS = {
 
 RIVALS = ("RandomForest", "10 averaged chains")
 LONG, SHORT = 600.0, 60.0
+BUDGETED, BUDGETS = ("emotions", "yeast", "Adult"), (1.0, 5.0, 20.0, 60.0)
 
 
 def split_of(data: Dataset) -> tuple[np.ndarray, np.ndarray]:
@@ -104,9 +109,10 @@ def five() -> None:
     for score, wanted in WANTED.items():
         ours = pd.Series({name: run[score] for name, run in runs.items()})
         table = pd.DataFrame({"auto": ours, "asked for": wanted, "best peer": PEERS[score]}, index=FIVE)
-        table["met"] = np.where(table["auto"] >= table["asked for"], 1, 0)
+        short = table.index[table["auto"] < table["asked for"]]
         print(f"**{score}**, ten minutes each\n")
         print(markdown_table(table, best="none", digits=3) + "\n")
+        print(f"Short of what was asked for: {', '.join(short)}.\n" if len(short) else "All as asked for.\n")
     facts = pd.DataFrame(runs).T[["expected", "fit seconds", "predict seconds", "power"]].astype(float)
     print(
         "**as the model saw it**: held-out log-likelihood of the training rows, wall-clock seconds, power\n"
@@ -120,20 +126,42 @@ def everything() -> None:
     won = dict.fromkeys(WANTED, 0)
     names = [str(name) for name in list_datasets()["name"]]
     for name in names:
-        runs = {model: measure(name, model, SHORT) for model in ("auto", *RIVALS)}
+        rivals = [each for each in RIVALS if not (name.startswith("rcv1") and "chains" in each)]
+        runs = {model: measure(name, model, SHORT) for model in ("auto", *rivals)}
         lines[name] = {
-            f"{model}: {short}": run[score]
+            f"{model}: {short}": runs[model][score] if model in runs else np.nan
             for short, score in (("LL", "joint log-likelihood"), ("EM", "exact match"))
-            for model, run in runs.items()
+            for model in ("auto", *RIVALS)
         }
         for score in won:
-            won[score] += runs["auto"][score] >= max(runs[rival][score] for rival in RIVALS)
+            won[score] += runs["auto"][score] >= max(runs[rival][score] for rival in rivals)
     print("**all sets**, a minute each: joint log-likelihood (LL) and exact match (EM)\n")
     print(markdown_table(pd.DataFrame(lines).T, best="none", digits=3) + "\n")
     print(
         ", ".join(f"{score} at least both rivals on {n} of {len(names)} sets" for score, n in won.items())
         + ".\n"
     )
+
+
+def budgets() -> None:
+    """Print what comes of less time, and whether the clock was kept."""
+    lines = []
+    for name in BUDGETED:
+        for budget in BUDGETS:
+            run = measure(name, "auto", budget)
+            lines.append(
+                {
+                    "data set": name,
+                    "budget": f"{budget:g} s",
+                    "taken": f"{run['fit seconds']:.1f} s",
+                    "joint log-likelihood": f"{run['joint log-likelihood']:.3f}",
+                    "exact match": f"{run['exact match']:.3f}",
+                    "what there was time for": run["summary"],
+                }
+            )
+    print("**less time**: wall-clock seconds of `fit`, and what the model says of itself\n")
+    print("| " + " | ".join(lines[0]) + " |\n|" + "---|" * len(lines[0]))
+    print("\n".join("| " + " | ".join(line.values()) + " |" for line in lines) + "\n")
 
 
 def members() -> None:
@@ -147,7 +175,7 @@ def members() -> None:
 
 def main() -> None:
     """Print the tables; a name on the command line measures the five or all sets only."""
-    parts = {"five": five, "all": everything, "members": members}
+    parts = {"five": five, "all": everything, "budgets": budgets, "members": members}
     for name in sys.argv[1:] or parts:
         parts[name]()
 

@@ -22,10 +22,10 @@ from tuplet.evaluate.report import (
     markdown_table,
     text_table,
 )
-from tuplet.evaluate.report.grid import lay_out
 from tuplet.evaluate.report.latex import escape_latex
 from tuplet.evaluate.report.widths import display_width
 from tuplet.exceptions import InputError, MissingDependencyError
+from tuplet.pages.grid import lay_out
 
 mpl.use("Agg")
 

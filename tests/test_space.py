@@ -473,6 +473,10 @@ def test_long_names_are_cut_in_the_middle_and_stay_apart():
     middle = ["left " + "x" * 30 + str(i) + "y" * 30 + " right" for i in range(3)]
     assert len(set(shorten(middle))) == 3
     assert shorten(["same", "same"]) == ["same", "same"]
+    alike = [f"How pleased are you with item {i} of these?" for i in (1, 10, 20)]
+    assert shorten(alike) == ["…item 1…", "…item 10…", "…item 20…"]
+    ends = ["the_first_common_part_30th_and_so_on", "the_first_common_part_20th_and_so_on"]
+    assert shorten(ends) == ["…part_30th…", "…part_20th…"]
 
 
 @quick

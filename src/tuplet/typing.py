@@ -14,6 +14,7 @@ Codes: TypeAlias = npt.NDArray[np.intp]
 """Integer codes of class variables, the variables on the last axis; `UNKNOWN` where there is no value."""
 
 Floats: TypeAlias = npt.NDArray[np.float64]
+"""Double-precision numbers."""
 
 Seed: TypeAlias = int | np.random.Generator | None
 """Whatever `numpy.random.default_rng` takes."""

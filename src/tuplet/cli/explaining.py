@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,13 +13,18 @@ from tuplet.cli.tables import Columns
 from tuplet.cli.terminal import out, show
 from tuplet.exceptions import InputError, IntractableError
 from tuplet.prediction import JointPrediction
-from tuplet.space.words import chance_text, combination_texts
+from tuplet.space.words import chance_text, combination_texts, is_yes_no
 
 __all__ = ["explain_row"]
 
 _BAR = 20
 _LABELS = 4
 """Labels of a variable that are shown, the most probable ones."""
+
+_POSITIVE = 15
+"""Variables of yes and no that are shown, the likely ones."""
+
+_LITTLE = 0.0005
 
 _PAIRS, _MANY = 8, 60
 """Dependences that are shown, and variables beyond which pairs are not looked at."""
@@ -64,15 +69,29 @@ def _combinations(console: Any, prediction: JointPrediction, k: int) -> None:
 
 
 def _labels(console: Any, prediction: JointPrediction) -> None:
+    tables = [table[0] for table in prediction._marginals("explain")]
+    console.print()
+    if is_yes_no(prediction.space):
+        _show_positive(prediction.space.names, [float(table[1]) for table in tables])
+        return
     rows = []
-    for j, probabilities in enumerate(prediction._marginals("explain")):
-        order = np.argsort(-probabilities[0], kind="stable")[:_LABELS]
+    for j, chances in enumerate(tables):
+        order = np.argsort(-chances, kind="stable")[:_LABELS]
         texts = [str(label) for label in prediction.space.decode_column(j, order)]
         for i, (text, c) in enumerate(zip(texts, order, strict=True)):
-            p = float(probabilities[0, c])
+            p = float(chances[c])
             rows.append(("" if i else prediction.space.names[j], text, _bar(p), chance_text(p)))
-    console.print()
     show("Each class variable by itself", ["variable", "label", "", "probability"], rows, left=3)
+
+
+def _show_positive(names: Sequence[str], chances: list[float]) -> None:
+    """Print variables of yes and no, the likely ones first."""
+    order = sorted(range(len(names)), key=lambda j: -chances[j])
+    rows = [(names[j], _bar(chances[j]), chance_text(chances[j])) for j in order[:_POSITIVE]]
+    show("Each class variable by itself: probability of the second label", ["variable", "", ""], rows, left=2)
+    rest = order[_POSITIVE:]
+    if rest:
+        out().print(f"... {len(rest)} more, each {chance_text(chances[rest[0]])} at most")
 
 
 def _dependences(console: Any, prediction: JointPrediction) -> None:
@@ -80,14 +99,16 @@ def _dependences(console: Any, prediction: JointPrediction) -> None:
     if not 2 <= len(names) <= _MANY:
         return
     try:
-        pairs = {(a, b): _information(prediction.pairwise(a, b)[0]) for a, b in combinations(names, 2)}
+        tables = prediction.distribution.pairwise()
     except IntractableError:
         return
+    pairs = {pair: _information(table[0]) for pair, table in tables.items()}
     best = sorted(pairs, key=lambda pair: -pairs[pair])[:_PAIRS]
-    rows = [(a, b, f"{pairs[a, b]:.3f}") for a, b in best if pairs[a, b] >= 0.0005]
+    rows = [(names[a], names[b], f"{pairs[a, b]:.3f}") for a, b in best if pairs[a, b] >= _LITTLE]
     console.print()
     if rows:
-        show("What labels tell about each other in this row (nats)", ["", "", "information"], rows, left=2)
+        title = "What labels tell about each other in this row (nats)"
+        show(title, ["", "", "information"], rows, left=2)
     else:
         console.print("In this row, no label tells anything about another.")
 

@@ -19,7 +19,7 @@ from tuplet.exceptions import InputError, LabelError
 from tuplet.prediction import JointPrediction
 from tuplet.progress import Progress
 from tuplet.space.containers import listing
-from tuplet.space.words import chance_text, combination_texts
+from tuplet.space.words import chance_text, combination_texts, is_yes_no
 
 __all__ = ["Ask", "known_labels", "predict_file", "predicted"]
 
@@ -90,12 +90,12 @@ def predict_file(model: Any, ask: Ask, target: str, format: str | None) -> None:
     if kind == "parquet" and target == "-" and sys.stdout.isatty():
         raise InputError("Parquet is no text for a terminal; give --out.")
     n = 0
-    with open_sink(target, kind) as sink, Progress("Predicting", 1000) as progress:
+    with open_sink(target, kind) as sink, Progress("Predicting, percent", 100) as progress:
         for chunk, piece in _pieces(model, ask):
             sink.write(piece)
             n += len(piece.labels)
             if chunk.share is not None:
-                progress.advance(f"{n:,} rows", steps=round(1000 * chunk.share) - progress.done)
+                progress.advance(f"{n:,} rows", steps=round(100 * chunk.share) - progress.done)
     note(f"{n:,} rows predicted" + ("." if target == "-" else f" into {target}."))
 
 
@@ -149,6 +149,7 @@ def _show(model: Any, ask: Ask) -> None:
         for rank, text in zip(ranks.tolist(), texts, strict=True):
             chance = chance_text(float(np.exp(ranking.log_prob[i, rank])))
             lines.append((name if rank == 0 else "", text, chance))
-    show("", ["row", " · ".join(columns.variables[:6]), "probability"], lines, left=2)
+    title = "labels" if is_yes_no(prediction.space) else " · ".join(columns.variables[:6])
+    show("", ["row", title, "probability"], lines, left=2)
     if len(chunk.frame) > _SHOWN:
         note(f"The first {_SHOWN} rows; --out FILE writes all of them.")

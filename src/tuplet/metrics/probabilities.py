@@ -15,6 +15,7 @@ from tuplet.exceptions import InputError
 from tuplet.joint.base import warn_unproven
 from tuplet.metrics.encoding import Reduce, Truth, average, encode_truth
 from tuplet.prediction import JointPrediction
+from tuplet.prediction.reliability import found_within
 from tuplet.typing import UNKNOWN, Floats
 
 __all__ = ["LOG_FLOOR", "brier_score", "joint_log_loss", "marginal_log_loss", "n_floored", "top_k_accuracy"]
@@ -115,8 +116,7 @@ def top_k_accuracy(
     truth = encode_truth(Y_true, prediction)
     best = prediction.distribution.top_k(k)
     warn_unproven("top_k_accuracy", best.proven)
-    agree = (best.codes == truth.codes[:, None]) & ~truth.unseen[:, None] | ~truth.known[:, None]
-    found = agree.all(axis=2).any(axis=1).astype(float)
+    found = found_within(best, truth).any(axis=1).astype(float)
     return average(np.where(truth.known.any(axis=1), found, np.nan), sample_weight)
 
 

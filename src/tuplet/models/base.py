@@ -21,7 +21,9 @@ from tuplet.local.inputs import Features, as_pandas, n_rows, take_rows
 from tuplet.local.parallel import one_blas_thread
 from tuplet.losses import Loss
 from tuplet.metrics import exact_match
+from tuplet.models.reporting import write_report
 from tuplet.models.validation import row_index, validate_features, validate_weights
+from tuplet.pages import Section
 from tuplet.persistence import save_model
 from tuplet.prediction import JointPrediction
 from tuplet.space import ClassSpace
@@ -51,6 +53,8 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
         Number of rows that it learned from.
     mixed_features_ : bool
         Whether X was a frame with columns that are no numbers, or one for a `ColumnTransformer`.
+    text_features_ : list of str
+        Columns of X whose values were text; what reads a file for this model must not take them for numbers.
     encoder_ : FeatureEncoder or None
         What turned X into the numbers that `_fit` gets, its medians and categories learned from the training
         rows. None where the estimators take X as it is: numbers, if they take missing ones too, or a frame.
@@ -96,6 +100,10 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
     def _note(self) -> str:
         """A remark on how to read the probabilities, shown with every prediction; mostly there is none."""
         return ""
+
+    def _report_sections(self) -> list[Section]:
+        """Return what `report` shows of this model beside what all models have: graphs, rules, weights."""
+        return []
 
     # -- fitting ------------------------------------------------------------------------------------------
 
@@ -252,6 +260,47 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
     def save(self, path: Any) -> None:
         """Write the fitted model to a file that `tuplet.load_model` reads; see `tuplet.save_model`."""
         save_model(self, path)
+
+    def report(
+        self,
+        path: Any,
+        X: Any = None,
+        Y: Any = None,
+        *,
+        title: str | None = None,
+        n_examples: int = 5,
+        loss: str | Loss = "hamming",
+    ) -> None:
+        """Write one page of HTML about the fitted model, which needs no other files (needs matplotlib).
+
+        Parameters
+        ----------
+        path : str or Path
+            An existing file is replaced, and only when the new one is complete.
+        X : array, sparse matrix or frame, shape (n, d), optional
+            Rows to look at, best some that the model has not seen; without them the page tells of the model
+            and of its class variables only.
+        Y : labels of these rows, shape (n, m), optional
+            For scores, reliability and the most surprising rows; missing ones are allowed.
+        title : str, optional
+            By default the kind of the model and its class variables.
+        n_examples : int
+            Rows that are shown as examples, and as the most surprising ones.
+        loss : str or Loss
+            A loss whose mean is told along with the other scores.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from tuplet import ChainClassifier, load_penguins
+        >>> X, y = load_penguins(return_X_y=True)
+        >>> page = Path(tempfile.mkdtemp()) / "penguins.html"
+        >>> ChainClassifier().fit(X, y).report(page)
+        >>> "species → island → sex" in page.read_text(encoding="utf-8")
+        True
+        """
+        write_report(self, path, X, Y, title=title, n_examples=n_examples, loss=loss)
 
     # -- conventions --------------------------------------------------------------------------------------
 

@@ -11,8 +11,11 @@ from sklearn.utils.validation import check_is_fitted
 from tuplet.exceptions import InputError
 from tuplet.losses import Loss, get_loss
 from tuplet.metrics import exact_match
+from tuplet.models.reporting import write_report
+from tuplet.pages import Section
 from tuplet.persistence import save_model
 from tuplet.prediction import JointPrediction
+from tuplet.report.about import settings_table
 
 __all__ = ["DecisionClassifier"]
 
@@ -82,6 +85,28 @@ class DecisionClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def save(self, path: Any) -> None:
         """Write the fitted model to a file that `tuplet.load_model` reads; see `tuplet.save_model`."""
         save_model(self, path)
+
+    def report(
+        self,
+        path: Any,
+        X: Any = None,
+        Y: Any = None,
+        *,
+        title: str | None = None,
+        n_examples: int = 5,
+        loss: str | Loss | None = None,
+    ) -> None:
+        """Write one page of HTML about the fitted model; by default for its own loss.
+
+        See `JointClassifier.report`.
+        """
+        chosen = self.loss if loss is None else loss
+        write_report(self, path, X, Y, title=title, n_examples=n_examples, loss=chosen)
+
+    def _report_sections(self) -> list[Section]:
+        inner = self.estimator_
+        about = Section(f"Inside: {type(inner).__name__}", tables=[settings_table(inner)])
+        return [about, *inner._report_sections()]
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

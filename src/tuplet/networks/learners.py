@@ -18,6 +18,7 @@ from tuplet.typing import Seed
 __all__ = ["LearnerOptions", "Structure", "default_criterion", "learn_structure"]
 
 Structure: TypeAlias = Literal["cb-obs", "tree-tree", "polytree-polytree", "pure-filter", "small-tw"]
+"""Learners by name; see `learn_structure`."""
 
 _SMALL = 5
 """Width of "small-tw" where none is asked for, as in the paper."""

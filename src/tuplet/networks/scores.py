@@ -18,6 +18,7 @@ from tuplet.typing import UNKNOWN, Codes, Floats, Seed
 __all__ = ["CountScorer", "Criterion"]
 
 Criterion: TypeAlias = Literal["bic", "aic", "k2", "bdeu", "likelihood"]
+"""Scores by name; see `CountScorer`."""
 
 _FAMILIES, _ENTRIES = 2**17, 2**22
 """Families, and entries of their lists, that are remembered; memory is taken as they fill up."""

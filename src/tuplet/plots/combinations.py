@@ -11,12 +11,15 @@ from tuplet.joint.base import JointDistribution, warn_unproven
 from tuplet.plots.canvas import BLUE, GREY, caption, new_axes, pyplot
 from tuplet.space import ClassSpace
 from tuplet.space.words import chance_text, contrast_texts
-from tuplet.typing import Floats
+from tuplet.typing import UNKNOWN, Codes, Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["plot_combinations"]
+
+_TINY = 1e-3
+"""Probability below which ticks have exponents; one beside the axis would lie upon the words below it."""
 
 _DWARFED = 4
 """How many times the longest bar the rest of the probability may be and still be drawn as a bar."""
@@ -27,6 +30,7 @@ def plot_combinations(
     space: ClassSpace,
     *,
     k: int = 8,
+    truth: Codes | None = None,
     title: str = "",
     ax: Axes | None = None,
 ) -> Axes:
@@ -44,6 +48,9 @@ def plot_combinations(
     k : int
         Number of combinations. What they leave of the probability is a last, grey bar, or a remark below
         where that bar would dwarf the others.
+    truth : array of int, shape (m,), optional
+        Codes of the true labels, `UNKNOWN` where missing. Combinations that agree with them have a tick; if
+        none does, the probability of the true labels is told below.
     title : str
         Above the picture.
     ax : matplotlib Axes, optional
@@ -62,6 +69,9 @@ def plot_combinations(
     probability = np.exp(ranking.log_prob[0][possible])
     texts, remarks = contrast_texts(space, ranking.codes[0][possible])
     below = ["probability", *remarks]
+    if truth is not None:
+        texts, remark = _ticked(texts, ranking.codes[0][possible], np.asarray(truth), joint)
+        below += remark
     rest = 1.0 - float(probability.sum())
     if rest > 5e-4 and len(texts) < joint.n_outcomes:
         if rest > _DWARFED * probability.max():
@@ -78,6 +88,20 @@ def plot_combinations(
     return ax
 
 
+def _ticked(
+    texts: list[str], codes: Codes, truth: Codes, joint: JointDistribution
+) -> tuple[list[str], list[str]]:
+    """Return the texts with a tick at those that are true, and a remark if none is."""
+    known = truth != UNKNOWN
+    if not known.any():
+        return texts, []
+    true = (codes[:, known] == truth[known]).all(axis=1)
+    if true.any():
+        return [f"{text}  ✓" if hit else text for text, hit in zip(texts, true, strict=True)], []
+    chance = float(np.exp(joint.log_prob(truth)[0]))
+    return texts, [f"none of them is true; the true labels have {chance_text(chance)}"]
+
+
 def _bars(ax: Axes, texts: list[str], probability: Floats, n_blue: int) -> None:
     heights = np.arange(len(texts))
     colors = [BLUE if i < n_blue else GREY for i in heights]
@@ -87,5 +111,7 @@ def _bars(ax: Axes, texts: list[str], probability: Floats, n_blue: int) -> None:
     ax.invert_yaxis()
     ax.set_xlim(0, 1.15 * float(probability.max()))
     ax.locator_params(axis="x", nbins=4)
+    if probability.max() < _TINY:
+        ax.xaxis.set_major_formatter(lambda value, _: f"{value:.1g}")
     ax.tick_params(axis="y", length=0)
     ax.spines[["top", "right", "left"]].set_visible(False)

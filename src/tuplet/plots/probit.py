@@ -10,16 +10,14 @@ import numpy.typing as npt
 
 from tuplet.exceptions import InputError
 from tuplet.joint.base import JointDistribution
-from tuplet.plots.canvas import BLUE, INK, ORANGE, PALETTE, PAPER, caption, new_axes, pyplot
+from tuplet.plots.canvas import BLUE, INK, ORANGE, PALETTE, caption, new_axes, pyplot
+from tuplet.plots.heatmap import arranged, draw_square, shades
 from tuplet.typing import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["plot_correlations", "plot_top_probability", "plot_trace"]
-
-_NUMBERS = 12
-"""Labels up to which the cells of a heat map have room for numbers."""
 
 
 def plot_correlations(
@@ -48,31 +46,18 @@ def plot_correlations(
     -------
     matplotlib Axes
     """
-    plt = pyplot()
-    matrix = np.asarray(correlations, dtype=float)
+    pyplot()  # if it is not there, say so before any work
+    matrix = np.array(correlations, dtype=float)
     q = len(names)
     if matrix.shape != (q, q):
         raise InputError(f"plot_correlations: a matrix of shape {matrix.shape} does not fit {q} names.")
-    order = _arranged(matrix) if arrange and q > 2 else np.arange(q)
-    matrix, texts = matrix[np.ix_(order, order)], [str(names[i]) for i in order]
-    side = min(11.0, max(3.2, 1.4 + 0.42 * q if q <= _NUMBERS else 2.4 + 0.17 * q))
-    ax = new_axes(side + 0.9, side) if ax is None else ax
-    from matplotlib.colors import LinearSegmentedColormap
-
-    colors = LinearSegmentedColormap.from_list("correlation", [BLUE, PAPER, ORANGE])
-    image = ax.imshow(np.where(np.eye(q, dtype=bool), np.nan, matrix), cmap=colors, vmin=-1, vmax=1)
-    ax.set_facecolor("#e6e6e6")  # the diagonal says nothing
-    size = "medium" if q <= _NUMBERS else max(4.0, min(9.0, 320 / q))
-    ax.set_xticks(range(q), texts, rotation=90, fontsize=size, parse_math=False)
-    ax.set_yticks(range(q), texts, fontsize=size, parse_math=False)
-    ax.tick_params(length=0)
-    ax.spines[:].set_visible(False)
-    if q <= _NUMBERS:
-        for i, j in zip(*np.nonzero(~np.eye(q, dtype=bool)), strict=True):
-            ax.text(j, i, f"{matrix[i, j]:.2f}".replace("0.", "."), ha="center", va="center", fontsize=8)
-    plt.colorbar(image, ax=ax, shrink=0.8, aspect=30).outline.set_visible(False)
-    caption(ax, title)
-    return ax
+    order = arranged(matrix) if arrange else np.arange(q)
+    matrix = matrix[np.ix_(order, order)]
+    np.fill_diagonal(matrix, np.nan)  # which says nothing
+    colors = shades(BLUE, ORANGE)
+    return draw_square(
+        matrix, [names[i] for i in order], colors=colors, limits=(-1.0, 1.0), title=title, ax=ax
+    )
 
 
 def plot_trace(traces: npt.ArrayLike, name: str = "", *, title: str = "", ax: Axes | None = None) -> Axes:
@@ -158,10 +143,3 @@ def plot_top_probability(
     ax.spines[["top", "right", "left"]].set_visible(False)
     caption(ax, title)
     return ax
-
-
-def _arranged(matrix: Floats) -> npt.NDArray[np.intp]:
-    """Return an order (q,) in which similar rows of a matrix are neighbours."""
-    from scipy.cluster.hierarchy import leaves_list, linkage
-
-    return np.asarray(leaves_list(linkage(matrix, "average", optimal_ordering=True)), dtype=np.intp)

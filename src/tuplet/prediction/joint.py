@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeVar, cast, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from tuplet.exceptions import ImpossibleEvidenceError, InputError, TupletError
+from tuplet.exceptions import ImpossibleEvidenceError, InputError
 from tuplet.joint import Autoregressive
 from tuplet.joint.base import JointDistribution, warn_unproven
 from tuplet.losses import DecomposableLoss, SubsetZeroOne
@@ -21,41 +20,21 @@ from tuplet.prediction.estimates import warn_estimated
 from tuplet.prediction.evidence import encode_known, known_text
 from tuplet.prediction.frames import marginal_frame, tidy_frame
 from tuplet.prediction.intervals import label_intervals, outcome_intervals, require_draws
+from tuplet.prediction.naming import named
+from tuplet.prediction.pictures import Pictures
 from tuplet.space import ClassSpace
 from tuplet.space.containers import listing
-from tuplet.space.words import clip
 from tuplet.typing import UNKNOWN, Codes, Floats, Seed
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from tuplet.losses import Loss
 
 __all__ = ["JointPrediction"]
 
 
-_Method = TypeVar("_Method", bound=Callable[..., Any])
-
-
-def _named(method: _Method) -> _Method:
-    """Let a method's errors speak of class variables by name: below the rim only positions are known."""
-
-    @wraps(method)
-    def with_names(self: JointPrediction, *args: Any, **kwargs: Any) -> Any:
-        try:
-            return method(self, *args, **kwargs)
-        except TupletError as error:
-            if error.variable is None:
-                raise
-            name = (*self.space.names, "a hidden variable")[min(error.variable, self.space.n_variables)]
-            raise type(error)(str(error).replace(f"variable {error.variable}", repr(name))) from None
-
-    return cast(_Method, with_names)
-
-
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class JointPrediction:
+class JointPrediction(Pictures):
     """What a model believes about all class variables of n rows, together.
 
     Labels come back in the container that the labels for training came in: frames for frames, arrays for
@@ -140,7 +119,7 @@ class JointPrediction:
 
     # -- the most probable --------------------------------------------------------------------------------
 
-    @_named
+    @named
     def mode(self) -> Any:
         """Most probable combination of labels of every row.
 
@@ -154,7 +133,7 @@ class JointPrediction:
         """Whether the mode of each row (n,) is proven; False where a search ended on its budget."""
         return self.distribution.mode().proven
 
-    @_named
+    @named
     def top_k(self, k: int = 5) -> Any:
         """Return the k most probable combinations of every row, best first.
 
@@ -177,7 +156,7 @@ class JointPrediction:
 
     # -- probabilities ------------------------------------------------------------------------------------
 
-    @_named
+    @named
     def marginals(self) -> dict[Any, Any]:
         """Probabilities of the labels of each variable: a frame (n, k_j) by name, a column for each label."""
         tables = self._marginals("marginals")
@@ -185,13 +164,13 @@ class JointPrediction:
             key: marginal_frame(self.space, j, tables[j], self.index) for j, key in enumerate(self.space.keys)
         }
 
-    @_named
+    @named
     def _marginals(self, query: str) -> list[Floats]:
         tables = self.distribution.marginals()
         warn_estimated(query, self.distribution, marginals=True)
         return tables
 
-    @_named
+    @named
     def log_prob(self, Y: Any) -> Floats:
         """Log-probability (n,) of labels.
 
@@ -203,7 +182,7 @@ class JointPrediction:
         """
         return self._log_prob(Y, "log_prob")
 
-    @_named
+    @named
     def prob(self, Y: Any) -> Floats:
         """Probability (n,) of labels; see `log_prob`."""
         return np.exp(self._log_prob(Y, "prob"))
@@ -215,7 +194,7 @@ class JointPrediction:
             warn_estimated(query, self.distribution, measure=False)
         return answer
 
-    @_named
+    @named
     def intervals(self, Y: Any = None, level: float = 0.95) -> pd.DataFrame:
         """Credible intervals of probabilities, for models with posterior draws.
 
@@ -238,7 +217,7 @@ class JointPrediction:
         codes = encode_known(self.space, Y, len(self), "intervals", self.index)
         return outcome_intervals(joint, codes, joint.log_prob(codes), self.index, level)
 
-    @_named
+    @named
     def entropy(self) -> Floats:
         """Shannon entropy (n,) of the joint distribution in nats: how unsure the model is."""
         answer = self.distribution.entropy()
@@ -247,7 +226,7 @@ class JointPrediction:
             warn_estimated("entropy", self.distribution)
         return answer
 
-    @_named
+    @named
     def pairwise(self, a: Any, b: Any) -> Floats:
         """Joint probabilities (n, k_a, k_b) of two variables, in the order of their categories."""
         pair = (self.space.position(a), self.space.position(b))
@@ -260,7 +239,7 @@ class JointPrediction:
 
     # -- other distributions ------------------------------------------------------------------------------
 
-    @_named
+    @named
     def given(self, known: Any = None, /, **labels: Any) -> JointPrediction:
         """Return what the model believes once some labels are known.
 
@@ -287,7 +266,7 @@ class JointPrediction:
             warn_estimated("given", joint, measure=False)
         return replace(self, distribution=joint)
 
-    @_named
+    @named
     def marginal(self, *names: Any) -> JointPrediction:
         """Return the prediction of some variables only, in the order given; the others are summed out."""
         if len(names) == 1 and isinstance(names[0], (list, set, np.ndarray, pd.Index)):
@@ -302,7 +281,7 @@ class JointPrediction:
 
     # -- decisions and draws ------------------------------------------------------------------------------
 
-    @_named
+    @named
     def decide(self, loss: str | Loss = "hamming") -> Any:
         """Labels with the least expected loss: a name such as "hamming", "subset" or "f1", or a `Loss`.
 
@@ -311,7 +290,7 @@ class JointPrediction:
         """
         return self.space.decode(self._decide(loss, "decide"), self.index)
 
-    @_named
+    @named
     def _decide(self, loss: str | Loss, query: str) -> Codes:
         chosen = check_loss(loss, self.space)
         codes = chosen.decide(self.distribution)
@@ -321,7 +300,7 @@ class JointPrediction:
             warn_estimated(query, self.distribution, marginals=marginals)
         return codes
 
-    @_named
+    @named
     def sample(self, size: int = 1, random_state: Seed = None) -> Any:
         """Draw `size` combinations for every row.
 
@@ -340,9 +319,9 @@ class JointPrediction:
             {},
         )
 
-    # -- tables and pictures ------------------------------------------------------------------------------
+    # -- tables -------------------------------------------------------------------------------------------
 
-    @_named
+    @named
     def to_frame(self) -> Any:
         """One line per row: the most probable combination and how probable it is.
 
@@ -361,18 +340,6 @@ class JointPrediction:
         return tidy_frame(
             self.space, mode.codes, {}, {"probability": np.exp(mode.log_prob), **alone}, self.index
         )
-
-    @_named
-    def plot(self, row: int = 0, k: int = 8, ax: Axes | None = None) -> Axes:
-        """Draw the k most probable combinations of the row at this position (needs matplotlib)."""
-        from tuplet.plots import plot_combinations
-
-        k = check_count("plot", "k", k, 1)
-        one = self._rows(row_positions(row, len(self), "plot"))
-        names = " · ".join(self.space.names)
-        what = names if len(names) <= 32 else f"{self.space.n_variables} class variables"
-        title = f"{what}, row {clip(str(one._row_names(0)), 12)}"
-        return plot_combinations(one.distribution, self.space, k=k, title=title, ax=ax)
 
     def __repr__(self) -> str:
         rows = self._row_names(slice(rendering.ROWS))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from itertools import takewhile
 
 import numpy as np
 
@@ -22,6 +24,9 @@ __all__ = [
 
 _LONGEST = 66
 """How long a text may become, to tell it from others or to fill a line."""
+
+_WORD, _CONTEXT = re.compile(r"[^\W_]+"), 12
+"""A word, and how long one may be to be kept although many texts begin with it."""
 
 
 # -- combinations ------------------------------------------------------------------------------------------
@@ -118,10 +123,12 @@ def clip(text: str, width: int = 18) -> str:
 
 
 def shorten(texts: Sequence[str], width: int = 18) -> list[str]:
-    """Return clipped texts, longer or numbered where different ones would otherwise look the same."""
+    """Return clipped texts that stay apart: without common ends, longer, or numbered where that must be."""
     every = list(dict.fromkeys(texts))
-    for longer in range(width, _LONGEST + 1, 6):
-        short = [clip(text, longer) for text in every]
+    bare = _without_common_ends(every)
+    tries = [(every, width), (bare, width), *((every, longer) for longer in range(width, _LONGEST + 1, 6))]
+    for candidates, longer in tries:
+        short = [clip(text, longer) for text in candidates]
         if len(set(short)) == len(every):
             break
     else:
@@ -130,3 +137,24 @@ def shorten(texts: Sequence[str], width: int = 18) -> list[str]:
         short = [f"{text} ({n + 1})" if n else text for text, n in zip(clipped, counts, strict=True)]
     look = dict(zip(every, short, strict=True))
     return [look[text] for text in texts]
+
+
+def _without_common_ends(texts: Sequence[str]) -> list[str]:
+    """Return the words in which texts differ and the one before; the texts themselves if one has none."""
+    shared = _common_start(texts)
+    ends = _common_start([text[len(shared) :][::-1] for text in texts])[::-1]
+    words = list(_WORD.finditer(shared))
+    start = words[-1].start() if words and len(shared) - words[-1].start() <= _CONTEXT else len(shared)
+    rest = _WORD.match(ends)  # a word that is cut is no word
+    end = len(ends) - (rest.end() if rest else 0)
+    cores = [text[start : len(text) - end] for text in texts]
+    if not all(core.strip() for core in cores):
+        return list(texts)
+    return [f"{'…' * (start > 0)}{core.strip()}{'…' * (end > 0)}" for core in cores]
+
+
+def _common_start(texts: Sequence[str]) -> str:
+    """Return what all texts begin with: what the first and the last in the alphabet do."""
+    first, last = min(texts, default=""), max(texts, default="")
+    same = takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False))
+    return "".join(letter for letter, _ in same)

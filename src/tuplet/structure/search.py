@@ -22,6 +22,7 @@ from tuplet.typing import Seed
 __all__ = ["Found", "Method", "find_dag"]
 
 Method: TypeAlias = Literal["auto", "exact", "integer", "order"]
+"""Searches by name; see `find_dag`."""
 
 _EASY = 22
 """Variables up to which dynamic programming is the first choice: 32 MB, and less than a second."""

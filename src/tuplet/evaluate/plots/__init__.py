@@ -4,11 +4,11 @@ All take numbers and frames that are computed elsewhere, and return the axes on 
 """
 
 from tuplet.evaluate.plots.boxes import plot_centred_boxes
-from tuplet.evaluate.plots.calibration import plot_calibration
 from tuplet.evaluate.plots.differences import plot_differences
 from tuplet.evaluate.plots.groups import groups_from_difference, groups_from_p_values
 from tuplet.evaluate.plots.pairs import plot_pairs
 from tuplet.evaluate.plots.ranks import plot_critical_differences
+from tuplet.plots.calibration import plot_calibration
 
 __all__ = [
     "groups_from_difference",

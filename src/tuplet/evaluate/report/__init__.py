@@ -4,12 +4,10 @@ All take scores as frames, data sets x models, and mark the best of each line: e
 same digits. What is missing is a short sign with its reason in a footnote.
 """
 
-from tuplet.evaluate.report.grid import ScoreTable
-from tuplet.evaluate.report.html import PlainTable
 from tuplet.evaluate.report.latex import latex_table
 from tuplet.evaluate.report.markdown import markdown_table
-from tuplet.evaluate.report.page import Picture, Section, html_page
 from tuplet.evaluate.report.terminal import text_table
+from tuplet.pages import Picture, PlainTable, ScoreTable, Section, html_page
 
 __all__ = [
     "Picture",

@@ -7,8 +7,8 @@ from typing import Literal
 
 import pandas as pd
 
-from tuplet.evaluate.report.grid import Cell, Grid, ScoreTable, lay_out
 from tuplet.exceptions import InputError
+from tuplet.pages.grid import Cell, Grid, ScoreTable, lay_out
 
 __all__ = ["escape_latex", "latex_table"]
 

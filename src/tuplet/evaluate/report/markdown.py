@@ -7,9 +7,9 @@ from typing import Literal
 
 import pandas as pd
 
-from tuplet.evaluate.report.grid import Cell, Grid, ScoreTable, lay_out
 from tuplet.evaluate.report.widths import align_left, align_right, display_width
 from tuplet.exceptions import InputError
+from tuplet.pages.grid import Cell, Grid, ScoreTable, lay_out
 
 __all__ = ["escape_markdown", "markdown_table"]
 

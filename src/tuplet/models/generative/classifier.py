@@ -30,7 +30,9 @@ from tuplet.networks import (
     read_bif,
     write_bif,
 )
+from tuplet.pages import Section
 from tuplet.plots.three_part import plot_three_part
+from tuplet.report.pieces import picture
 from tuplet.structure import ParentSets
 from tuplet.typing import UNKNOWN, Codes, Floats, Seed
 
@@ -38,6 +40,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["GenerativeBayesNetClassifier"]
+
+_DRAWN = 16
+"""Features that a report draws: a row of more would be too wide for a page."""
 
 
 @final
@@ -293,6 +298,13 @@ class GenerativeBayesNetClassifier(JointClassifier):
                     f" {component!r}."
                 )
             classes, features = graph.components[component]
+        return self._draw(classes, features, title, ax)
+
+    def _draw(
+        self, classes: tuple[int, ...], features: tuple[int, ...], title: str = "", ax: Axes | None = None
+    ) -> Axes:
+        """Draw the graph of some classes and features."""
+        graph = self.graph_
         return plot_three_part(
             _within(graph.class_parents, classes, classes),
             _within(graph.bridge_parents, features, classes),
@@ -302,6 +314,16 @@ class GenerativeBayesNetClassifier(JointClassifier):
             title=title,
             ax=ax,
         )
+
+    def _report_sections(self) -> list[Section]:
+        text = "\n\n".join(self.summary().split("\n"))
+        below = tuple(f for f, above in enumerate(self.bridge_parents_) if above)
+        drawn = f"{_DRAWN} of {len(below)}" if len(below) > _DRAWN else "all"
+        caption = f"Classes, and below them features that depend on one ({drawn})"
+        classes = tuple(range(self.space_.n_variables))
+        return [
+            Section("Graph", text, figures=[picture(lambda: self._draw(classes, below[:_DRAWN]), caption)])
+        ]
 
     def to_network(self) -> Network:
         """Return the model as a Bayesian network with named states, the classes first."""

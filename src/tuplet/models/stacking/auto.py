@@ -211,7 +211,7 @@ class AutoJointClassifier(JointClassifier):
         self.reliability_ = blend.reliability
 
     def _sum_up(self, race: Race, clock: Clock) -> None:
-        self.leaderboard_, self.race_ = _board(race.entries, self.weights_), _course(race.finished())
+        self.leaderboard_, self.race_ = _board(race.entries, self.weights_), _course(race.course())
         judged = sum(bool(entry.held) for entry in race.entries)
         if _QUICK in self.weights_:
             ends = [entry.status for entry in race.entries]
@@ -259,8 +259,8 @@ class AutoJointClassifier(JointClassifier):
             text += f"\n\nHeld-out joint log-likelihood of the mixture: {self.log_likelihood_:.4f} per row."
         parts = ", ".join(f"{name} ({weight:.2f})" for name, weight in self.weights_.items())
         text += f"\n\nThe models of the mixture and their weights: {parts}."
-        tried = "Models that were tried"
-        about = mixture_section(text, self.leaderboard_, tried, self.reliability_, self._path)
+        lines = self.leaderboard_.rename(columns={"fit_seconds": "fit (s)", "predict_seconds": "predict (s)"})
+        about = mixture_section(text, lines, "Models that were tried", self.reliability_, self._path)
         return [about, *member_sections(self.models_, self.weights_)]
 
 
@@ -275,9 +275,8 @@ class _Ticker:
         self.progress.advance(name, steps=max(0, passed), remaining=self.clock.left)
 
 
-def _course(entries: Sequence[Any]) -> pd.DataFrame:
-    """Who was judged when."""
-    lines = [(entry.name, entry.seconds, entry.score) for entry in entries]
+def _course(lines: Sequence[tuple[str, float, float]]) -> pd.DataFrame:
+    """Who was judged when, and how well."""
     return pd.DataFrame(lines, columns=["model", "seconds", "log_likelihood"])
 
 

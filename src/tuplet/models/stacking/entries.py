@@ -37,8 +37,8 @@ class Entry:
         In the last heat.
     status : str
         What became of it.
-    seconds : float
-        When it was last judged, counted from the start of the race.
+    done_at : dict of int to float
+        Seconds from the start of the race to the end of each fold of all rows.
     """
 
     candidate: Candidate
@@ -48,7 +48,7 @@ class Entry:
     predict_seconds: float = np.nan
     log_likelihood: float = np.nan
     status: str = "no time"
-    seconds: float = np.nan
+    done_at: dict[int, float] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -60,8 +60,11 @@ class Entry:
         """Held-out log-likelihood per row: of all rows so far, or of the last heat of fewer."""
         if not self.held:
             return self.log_likelihood
-        parts = list(self.held.values())  # at once: others may add to them meanwhile
-        return sum(part.weight * part.log_likelihood for part in parts) / sum(part.weight for part in parts)
+        return _mean(list(self.held.values()))  # at once: others may add to them meanwhile
+
+    def after(self, k: int) -> tuple[float, float]:
+        """Seconds until the first k folds were done, and their held-out log-likelihood per row."""
+        return max(self.done_at[f] for f in range(k)), _mean([self.held[f] for f in range(k)])
 
     def expected(self, n: int) -> float:
         """Seconds that a heat of n rows should take; 0 if nothing is known."""
@@ -106,3 +109,7 @@ class Heat:
     def expected(self) -> float:
         """Seconds that it should take."""
         return self.entry.expected(self.n_rows)
+
+
+def _mean(parts: list[HeldOut]) -> float:
+    return sum(part.weight * part.log_likelihood for part in parts) / sum(part.weight for part in parts)

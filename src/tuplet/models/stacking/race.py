@@ -186,10 +186,10 @@ class Race:
         worth = [name for name in blend.names if blend.weights[name] >= _SHARE]
         return blend if len(worth) == len(blend.names) else self.blend(worth)
 
-    def finished(self) -> list[Entry]:
-        """Return those that were judged in all folds that count, in the order in which they were done."""
+    def course(self) -> list[tuple[str, float, float]]:
+        """Return who was judged in all folds that count, after how many seconds, and how well; in order."""
         k = self.n_folds
-        return sorted(self._with(k), key=lambda entry: entry.seconds) if k else []
+        return sorted(((e.name, *e.after(k)) for e in self._with(k)), key=lambda line: line[1]) if k else []
 
     # -- work ---------------------------------------------------------------------------------------------
 
@@ -222,7 +222,8 @@ class Race:
         def told(task: Task, result: Done) -> None:
             heat = heats[task.key]
             heat.entry.note(result, heat)
-            heat.entry.seconds = self.crew.clock.seconds
+            if result.status == "ok" and heat.number is not None:
+                heat.entry.done_at[heat.number] = self.crew.clock.seconds
             self._told(heat.entry.name)
 
         done = {} if self.crew.interrupted else self.crew.run(tasks, self._reserve, told)

@@ -10,9 +10,15 @@ from typing import Any
 
 import pandas as pd
 
-from tuplet.evaluate.report.grid import DASH, Cell, Grid, ScoreTable, lay_out, name_text
+from tuplet.pages.grid import DASH, Cell, Grid, ScoreTable, lay_out, name_text
 
 __all__ = ["PlainTable", "html_table"]
+
+_TALL = 26
+"""Lines from which on a table scrolls by itself, below its headings."""
+
+_LONG = 56
+"""Letters of a text from which on it may be broken into lines."""
 
 
 @dataclass(frozen=True)
@@ -95,8 +101,11 @@ def _notes(grid: Grid, prefix: str) -> str:
 
 def _plain_table(table: PlainTable) -> str:
     corner = "" if table.frame.index.name is None else name_text(table.frame.index.name)
-    head = [_heading(name, "ascending") for name in [corner, *map(name_text, table.frame.columns)]]
     columns = [table.frame.iloc[:, j].tolist() for j in range(table.frame.shape[1])]
+    head = [_heading(corner, "ascending")] + [
+        _heading(name_text(name), "ascending", words=any(map(_is_word, column)))
+        for name, column in zip(table.frame.columns, columns, strict=True)
+    ]
     body = [
         _row(name_text(name), [_plain_cell(column[i], table.digits) for column in columns])
         for i, name in enumerate(table.frame.index)
@@ -104,11 +113,21 @@ def _plain_table(table: PlainTable) -> str:
     return _figure(table.caption, "", _table(head, body, ""), "")
 
 
+def _is_missing(value: Any) -> bool:
+    return value is None or value is pd.NA or value != value
+
+
+def _is_word(value: Any) -> bool:
+    return not _is_missing(value) and (isinstance(value, bool) or not isinstance(value, Real))
+
+
 def _plain_cell(value: Any, digits: int) -> str:
-    if value is None or value is pd.NA or value != value:
+    if _is_missing(value):
         return f'<td class="sign">{DASH}</td>'
-    if isinstance(value, bool) or not isinstance(value, Real):
-        return f'<td class="word">{escape(name_text(value))}</td>'
+    if _is_word(value):
+        text = name_text(value)
+        kind = "word long" if len(text) > _LONG else "word"
+        return f'<td class="{kind}">{escape(text)}</td>'
     return f'<td data-value="{_sort_key(float(value))}">{_plain_number(value, digits)}</td>'
 
 
@@ -129,8 +148,9 @@ def _sort_key(value: float) -> str:
     return repr(value) if math.isfinite(value) else ("Infinity" if value > 0 else "-Infinity")
 
 
-def _heading(name: str, first: str) -> str:
-    return f'<th scope="col" data-first="{first}"><span>{escape(name)}</span></th>'
+def _heading(name: str, first: str, words: bool = False) -> str:
+    kind = ' class="word"' if words else ""
+    return f'<th scope="col"{kind} data-first="{first}"><span>{escape(name)}</span></th>'
 
 
 def _row(name: str, cells: list[str]) -> str:
@@ -146,6 +166,7 @@ def _table(head: list[str], body: list[str], foot: str) -> str:
 def _figure(caption: str, hint: str, table: str, notes: str) -> str:
     small = f" <small>{escape(hint)}</small>" if hint else ""
     above = f"<figcaption>{escape(caption)}{small}</figcaption>" if caption or hint else ""
+    kind = "scroll tall" if table.count("<tr>") > _TALL else "scroll"
     # What scrolls can be reached and moved by keyboard.
-    frame = f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption or "table")}">'
+    frame = f'<div class="{kind}" tabindex="0" role="region" aria-label="{escape(caption or "table")}">'
     return f"<figure>{above}{frame}{table}</div>{notes}</figure>"

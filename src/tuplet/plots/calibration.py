@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from tuplet.evaluate.plots.canvas import GREY, PALETTE, caption, lay_out, new_axes
 from tuplet.exceptions import InputError
+from tuplet.plots.canvas import GREY, PALETTE, caption, lay_out, new_axes
 from tuplet.space.words import shorten
 from tuplet.typing import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_calibration"]
+__all__ = ["look_of", "plot_calibration", "wilson"]
 
 _COLUMNS = ["lower", "upper", "mean_predicted", "observed", "count"]
 _MARKERS, _STYLES = "osD^vP", ("-", "--", ":")
@@ -101,7 +101,7 @@ def _check(frames: dict[Any, pd.DataFrame], confidence: float) -> None:
             )
 
 
-def _wilson(observed: Floats, count: Floats, confidence: float) -> tuple[Floats, Floats]:
+def wilson(observed: Floats, count: Floats, confidence: float) -> tuple[Floats, Floats]:
     """Return the ends of Wilson's interval of a frequency."""
     z = NormalDist().inv_cdf(0.5 + confidence / 2)
     shrink = 1 + z**2 / count
@@ -110,7 +110,7 @@ def _wilson(observed: Floats, count: Floats, confidence: float) -> tuple[Floats,
     return centre - half, centre + half
 
 
-def _look(i: int) -> dict[str, Any]:
+def look_of(i: int) -> dict[str, Any]:
     """Return the colour, line and mark of the i-th model; they repeat after 126."""
     n = len(PALETTE)
     return {
@@ -124,19 +124,19 @@ def _draw_model(ax: Axes, frame: pd.DataFrame, i: int, confidence: float, n_mode
     predicted, observed, count = (
         frame[column].to_numpy(dtype=float) for column in ("mean_predicted", "observed", "count")
     )
-    low, high = _wilson(observed, count, confidence)
-    color = _look(i)["color"]
+    low, high = wilson(observed, count, confidence)
+    color = look_of(i)["color"]
     if n_models <= _BANDS and len(frame) > 1:
         ax.fill_between(predicted, low, high, color=color, alpha=0.16, linewidth=0)
     elif n_models <= _INTERVALS:
         ax.vlines(predicted, low, high, color=color, linewidth=1, alpha=0.5)
     sizes = (5.0, 1.4) if n_models <= _INTERVALS else (3.5, 0.9)
-    ax.plot(predicted, observed, **_look(i), markersize=sizes[0], linewidth=sizes[1], zorder=3)
+    ax.plot(predicted, observed, **look_of(i), markersize=sizes[0], linewidth=sizes[1], zorder=3)
 
 
 def _draw_counts(below: Axes, frame: pd.DataFrame, i: int, alone: bool) -> None:
     """Draw counts as steps, with gaps where bins are empty."""
-    look = _look(i)
+    look = look_of(i)
     for lower, upper, count in zip(frame["lower"], frame["upper"], frame["count"], strict=True):
         if alone:
             below.bar(lower, count, width=upper - lower, align="edge", color=look["color"], alpha=0.5)
@@ -166,7 +166,7 @@ def _write_legend(ax: Axes, frames: dict[Any, pd.DataFrame]) -> None:
 
     if list(frames) == [""]:
         return
-    handles = [Line2D([], [], **_look(i), markersize=5) for i in range(len(frames))]
+    handles = [Line2D([], [], **look_of(i), markersize=5) for i in range(len(frames))]
     beside = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)}
     place = beside if len(frames) > _WITHIN else {"loc": "upper left"}
     labels = shorten([str(name) for name in frames], 28)

@@ -11,9 +11,9 @@ from typing import Any
 
 import pandas as pd
 
-from tuplet.evaluate.report.grid import ScoreTable
-from tuplet.evaluate.report.html import PlainTable, html_table
-from tuplet.evaluate.report.svg import inline_svg
+from tuplet.pages.grid import ScoreTable
+from tuplet.pages.html import PlainTable, html_table
+from tuplet.pages.svg import inline_svg
 
 __all__ = ["Picture", "Section", "html_page"]
 
@@ -101,7 +101,7 @@ def html_page(title: str, sections: Sequence[Section], *, text: str = "") -> str
 
 
 def _asset(name: str) -> str:
-    return files("tuplet.evaluate.report").joinpath(name).read_text(encoding="utf-8")
+    return files("tuplet.pages").joinpath(name).read_text(encoding="utf-8")
 
 
 def _contents(sections: Sequence[Section]) -> str:
@@ -122,7 +122,7 @@ def _section(section: Section, name: str) -> str:
     parts = [
         f"<h2>{escape(section.heading)}</h2>",
         _paragraphs(section.text),
-        tables,
+        f'<div class="tables">{tables}</div>' if tables else "",
         f'<div class="pictures">{pictures}</div>' if pictures else "",
     ]
     return "\n".join([f'<section id="{name}">', *filter(None, parts), "</section>"])

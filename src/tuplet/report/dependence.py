@@ -1,0 +1,95 @@
+"""Which class variables depend on each other: in the labels, and once x is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from tuplet.pages import Picture, PlainTable, Section
+from tuplet.plots import plot_dependence
+from tuplet.plots.dependence import as_strength, label_dependence, mean_information
+from tuplet.plots.heatmap import arranged
+from tuplet.prediction import JointPrediction
+from tuplet.report.pieces import in_time, picture
+from tuplet.space.words import shorten
+from tuplet.typing import Codes, Floats
+
+__all__ = ["dependence_section"]
+
+_ROWS, _PAIRS, _VARIABLES = 200, 15, 64
+"""Rows that the dependence given x is averaged over, pairs of the table, variables that fit into a map."""
+
+_SCALE = (
+    "What two class variables tell of each other, from 0 (nothing) to 1, about the size of a correlation."
+)
+
+
+def dependence_section(prediction: JointPrediction, codes: Codes | None) -> Section | None:
+    """Return the section of the dependence; of the prediction alone if there are no labels."""
+    names = prediction.space.names
+    if len(names) < 2 or not len(prediction):
+        return None
+    of_labels = None if codes is None else label_dependence(codes)
+    if len(names) > _VARIABLES:
+        return None if of_labels is None else _strongest_section(of_labels, names)
+    n_rows, given = _given(prediction)
+    order = _order(given if of_labels is None else of_labels)
+    shown, caption = given[np.ix_(order, order)], "Given x, by the model"
+    if of_labels is not None:
+        shown = np.where(np.tri(len(order), dtype=bool), of_labels[np.ix_(order, order)], shown)
+        caption = "Below the diagonal: in the labels of these rows; above: what is left given x, by the model"
+    text = (
+        f"{_SCALE} Given x it is the mean over {n_rows:,} rows: what a model of single variables would miss."
+    )
+    return Section(
+        "Dependence", text, [_table(given, of_labels, names)], [_map(shown, order, names, caption)]
+    )
+
+
+def _strongest_section(of_labels: Floats, names: tuple[str, ...]) -> Section:
+    """Return the section of very many variables: labels only, and those that depend most on others."""
+    strongest = np.argsort(-np.nanmax(of_labels, axis=1), kind="stable")[:_VARIABLES]
+    part = of_labels[np.ix_(strongest, strongest)]
+    order = _order(part)
+    caption = f"In the labels of these rows: {_VARIABLES} of {len(names)} class variables, the most dependent"
+    figure = _map(part[np.ix_(order, order)], strongest[order], names, caption)
+    table = _table(of_labels, None, names, "in the labels")
+    return Section("Dependence", _SCALE, [table], [figure])
+
+
+def _given(prediction: JointPrediction) -> tuple[int, Floats]:
+    """Return the dependence given x, and the number of rows that there was time for."""
+    rows = np.unique(np.linspace(0, len(prediction) - 1, _ROWS).astype(int))
+    done = in_time(rows, lambda part: mean_information(prediction.distribution[part]))
+    n = sum(size for size, _ in done)
+    return n, as_strength(np.sum([size / n * nats for size, nats in done], axis=0))
+
+
+def _map(shown: Floats, order: npt.NDArray[np.intp], names: tuple[str, ...], caption: str) -> Picture:
+    return picture(lambda: plot_dependence(shown, [names[i] for i in order], arrange=False), caption)
+
+
+def _order(strengths: Floats) -> npt.NDArray[np.intp]:
+    """Return an order in which variables that depend on the same others are neighbours."""
+    filled = np.nan_to_num(strengths)
+    np.fill_diagonal(filled, 1.0)
+    return arranged(filled)
+
+
+def _table(
+    strengths: Floats, others: Floats | None, names: tuple[str, ...], what: str = "given x"
+) -> PlainTable:
+    """Return the strongest pairs; `others` are their strengths in the labels."""
+    i, j = np.triu_indices(len(names), k=1)
+    best = np.argsort(-strengths[i, j], kind="stable")[:_PAIRS]
+    texts = shorten(names, 40)
+    columns: dict[str, object] = {
+        "and": [texts[j[p]] for p in best],
+        what: strengths[i, j][best],
+    }
+    if others is not None:
+        columns["in the labels"] = others[i, j][best]
+    index = pd.Index([texts[i[p]] for p in best], name="variable")
+    caption = "Pairs" if len(i) <= _PAIRS else f"The {_PAIRS} strongest pairs {what}"
+    return PlainTable(pd.DataFrame(columns, index=index), caption)
