@@ -51,6 +51,7 @@ CACHE = Path(__file__).parent / "cache" / "probit"
 SIGNALS = {"weak": 0.3, "moderate": 0.6, "strong": 1.0}
 REPLICATES = {"weak": 20, "strong": 20, "moderate": 5}
 NOISE_REPLICATES, PRIOR_REPLICATES, SPLITS = 3, 1, 10
+DECISION_SEEDS = range(100, 103)
 SHIFT = 0.1
 TRUE = np.array([[1.0, 0.7, 0.8], [0.7, 1.0, 0.9], [0.8, 0.9, 1.0]])
 PAIRS = np.triu_indices(3, 1)
@@ -144,15 +145,15 @@ def show(title: str, frame: pd.DataFrame, corner: str = "") -> None:
 # -- the simulation ---------------------------------------------------------------------------------------
 
 
-def simulate(signal: str, seed: int, n_noise: int = 0) -> tuple[np.ndarray, ...]:
+def simulate(signal: str, seed: int, n_noise: int = 0, n_train: int = 500) -> tuple[np.ndarray, ...]:
     """Return training X and Y, test X and Y, and the true latent means of the test rows."""
     rng = np.random.default_rng(seed)
-    X = rng.uniform(-1, 1, (1500, 3 + n_noise))
+    X = rng.uniform(-1, 1, (n_train + 1000, 3 + n_noise))
     wave = SIGNALS[signal] * np.sin(np.pi * X[:, 0] * X[:, 1])
     means = np.column_stack([wave - SHIFT, wave + SHIFT, SIGNALS[signal] * X[:, 2]])
     noise = rng.standard_normal(means.shape) @ np.linalg.cholesky(TRUE).T
     Y = (means + noise > 0).astype(int)
-    return X[:500], Y[:500], X[500:], Y[500:], means[500:]
+    return X[:n_train], Y[:n_train], X[n_train:], Y[n_train:], means[n_train:]
 
 
 def judge(joint: JointDistribution, truth: JointDistribution, Y: np.ndarray) -> dict[str, float]:
@@ -338,6 +339,62 @@ def split_scores(name: str, split: int, model: BaseEstimator | None) -> dict[str
         "accuracy": float(hamming_score(truth, decisions)),
         "seconds": seconds,
     }
+
+
+def expected_accuracy(name: str, signal: str, seed: int, n_train: int) -> dict[str, float]:
+    """Return how probable a model's decisions are under the true distribution: accuracy without noise."""
+    X, Y, X_test, _, means = simulate(signal, seed, n_train=n_train)
+    truth = np.exp(Probit(means[None], TRUE[None]).log_prob(OUTCOMES[:, None]))
+    places = {tuple(outcome): i for i, outcome in enumerate(OUTCOMES.tolist())}
+    if name == "true":
+        chosen = truth.argmax(axis=0)
+    elif name == "most frequent":
+        seen = np.bincount([places[tuple(y)] for y in Y.tolist()], minlength=len(OUTCOMES))
+        chosen = np.full(len(X_test), seen.argmax())
+    else:
+        model, _ = fitted(DECIDERS[name], X, Y, seed)
+        codes = model.predict_joint(X_test).distribution.mode().codes
+        chosen = np.array([places[tuple(code)] for code in codes.tolist()])
+    return {"accuracy": float(truth[chosen, np.arange(len(chosen))].mean())}
+
+
+DECIDERS: dict[str, BaseEstimator] = {
+    "MB": ProbitForestClassifier(**TWO),
+    "MB, r = 2": ProbitForestClassifier(shrinkage=2.0, **TWO),
+    "MB, r = 3": ProbitForestClassifier(shrinkage=3.0, **TWO),
+    "MB, 10 trees": ProbitForestClassifier(n_trees=10, **TWO),
+    "MB, 50 trees": ProbitForestClassifier(n_trees=50, **TWO),
+    "MB, deeper trees (beta = 1)": ProbitForestClassifier(beta=1.0, **TWO),
+    "MB, uniform split probabilities": ProbitForestClassifier(select_features=False, **TWO),
+    "MTru": MODELS["MTru"],
+}
+
+
+def decisions() -> None:
+    """Print what stands between the decisions of MB and those of the truth: settings, or rows."""
+    cells: dict[str, dict[str, str]] = {}
+    for signal, n_train, names in (
+        ("weak", 500, ["true", "most frequent", *DECIDERS]),
+        ("weak", 2000, ["true", "MB", "MTru"]),
+        ("weak", 8000, ["true", "MB", "MTru"]),
+        ("strong", 500, ["true", "most frequent", *DECIDERS]),
+        ("strong", 2000, ["true", "MB", "MTru"]),
+    ):
+        column = f"{signal}, {n_train:,} rows"
+        for name in names:
+            found = [
+                kept(
+                    f"decisions-{signal}-{n_train}-{name}-{seed}",
+                    partial(expected_accuracy, name, signal, seed, n_train),
+                )
+                for seed in DECISION_SEEDS
+            ]
+            values = [each["accuracy"] for each in found if each is not None]
+            if values:
+                cells.setdefault(name, {})[column] = f"{np.mean(values):.3f}"
+    frame = pd.DataFrame.from_dict(cells, orient="index").fillna("")
+    title = f"Expected subset accuracy of decisions, {len(DECISION_SEEDS)} replicates (seeds from 100)"
+    show(title, frame, "decisions of")
 
 
 def real() -> None:
@@ -546,6 +603,7 @@ def ghk() -> None:
 
 PARTS = {
     "simulation": simulation,
+    "decisions": decisions,
     "real": real,
     "steps": steps,
     "cost": cost,

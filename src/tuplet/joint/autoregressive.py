@@ -30,6 +30,9 @@ _WALK_LIMIT = 2**12
 _CELLS = 2**23
 """Codes of outcomes that are prepared for one walk."""
 
+_RANKED, _SAFE = 256, -600.0
+"""Outcomes up to which sorting tables beats the search, and log-probabilities that products keep exactly."""
+
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
@@ -307,6 +310,12 @@ class Autoregressive(JointDistribution):
         return draws.transpose(1, 0, 2)
 
     def _top_k(self, k: int) -> Ranking:
+        if self._dense is not None and len(self) and self.n_outcomes <= _RANKED:
+            parts = [atoms._top_k(k) for atoms in self._atoms()]
+            log_prob = np.concatenate([part.log_prob for part in parts])
+            if (log_prob > _SAFE).all():  # elsewhere products may have lost digits, or all of them
+                codes = np.concatenate([part.codes for part in parts])
+                return Ranking(codes, log_prob, np.ones(len(self), dtype=bool))
         found = best_first(len(self), self.cards, self.order, self._expand, k, self.search, dive=k)
         self._rescue(found)
         log_prob = np.minimum(found.log_prob - self._log_evidence[:, None], 0.0)
