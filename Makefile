@@ -7,7 +7,7 @@ ifneq ($(wildcard ../shared/data),)
 export TUPLET_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help setup demo test test-slow test-deep check lint types imports format bench clean
+.PHONY: help setup demo test test-slow test-deep check lint types imports format bench docs clean
 help:            ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
 
@@ -48,5 +48,12 @@ format: setup    ## let ruff write
 bench: setup     ## the benchmarks, printed as ratios to named rivals
 	@$(BIN)/python benchmarks/run.py
 
+docs: .venv/docs ## the documentation, in docs/_build/html
+	$(BIN)/sphinx-build -W --keep-going --quiet docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+.venv/docs: .venv/ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'
+	@touch $@
+
 clean:           ## remove what the targets made
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis docs/_build docs/api docs/gallery docs/results

@@ -1,12 +1,15 @@
-"""Three class variables of noisy images, with a small network as local model.
+"""
+Networks as local models: three labels of noisy images
+======================================================
 
 Every image shows two of scikit-learn's digits side by side: 3, 5 or 8, and mostly the same one twice. Asked
 for are both digits and how they relate: same, rising or falling. The noise leaves the digits in doubt, and
-then the labels must be guessed together: networks that guess one by one say "8", "5" and "rising". A Bayesian
-network over the labels does not.
+then the labels must be guessed together: networks that guess one by one say "8", "5" and "rising". A
+Bayesian network over the labels does not.
 
-Networks that learn from so few images are surer than they are right; temperature scaling and mixup are there
-for that.
+Networks that learn from so few images are surer than they are right; temperature scaling and mixup are
+there for that. It needs torch (``pip install 'tuplet[deep]'``) and some minutes, and is not run for this
+page.
 """
 
 import time
