@@ -24,6 +24,7 @@ PACKAGES = ("tuplet", "numpy", "scipy", "scikit-learn", "numba", "pyagrum")
 CHAPTERS = {
     "Speed, as ratios to named rivals": None,  # the quick ones
     "Beside what users would pick instead": ("auto", "peers", "eight"),
+    "Files larger than memory": ("streaming",),
     "Generalised Bayesian network classifiers (paper 000)": ("bayesnet", "scaling"),
     "Multidimensional Bayesian network classifiers (paper 001)": ("mbc",),
     "Multivariate probit with regression trees (paper 002)": ("probit",),

@@ -197,6 +197,7 @@ def _forests(rows: Rows) -> Iterator[Candidate]:
     )
     # Without bags trees remember every row: better where rows have near twins.
     whole = ExtraTreesClassifier(200, max_features=0.5)
+    yield Candidate("independent extra-trees", IndependentClassifier(whole))
     yield Candidate(
         "chain of unbagged extra-trees",
         _chains(whole),
