@@ -68,7 +68,7 @@ def _describe(model: Any) -> None:
         console.print(f"Held-out joint log-likelihood: {likelihood:.3f} per row.")
     rules = getattr(model, "rules_", None)
     if rules:
-        console.print(f"{len(rules)} rules:\n{rules.to_text() if hasattr(rules, 'to_text') else rules}")
+        console.print(f"{len(rules)} rule{'s' * (len(rules) != 1)}:\n{rules.to_text()}", markup=False)
 
 
 def _size_text(n_bytes: int) -> str:

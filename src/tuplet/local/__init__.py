@@ -3,11 +3,13 @@
 `LocalModel` is the contract, `StackedModel` the form with parents as inputs, `SplitModel` the one with a
 classifier for each configuration of the parents. `SmoothedClassifier` is the one place where probabilities
 are completed, calibrated and kept away from zero, `default_estimator` what `estimator=None` means everywhere,
-`MixedNaiveBayes` a classifier for numbers and categories. `FamilyScorer` tells how good parents are.
+`MixedNaiveBayes` a classifier for numbers and categories, `FeatureEncoder` what makes numbers of columns of
+any kind. `FamilyScorer` tells how good parents are.
 """
 
 from tuplet.local.base import Bound, LocalModel
 from tuplet.local.bayes import MixedNaiveBayes
+from tuplet.local.encoding import FeatureEncoder
 from tuplet.local.families import FamilyScorer
 from tuplet.local.logistic import default_estimator
 from tuplet.local.smoothed import SmoothedClassifier
@@ -18,6 +20,7 @@ from tuplet.local.temperature import TemperatureScaled
 __all__ = [
     "Bound",
     "FamilyScorer",
+    "FeatureEncoder",
     "LocalModel",
     "MixedNaiveBayes",
     "SmoothedClassifier",

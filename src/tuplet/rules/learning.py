@@ -56,7 +56,7 @@ class Learned:
     def summary(self) -> str:
         """One sentence on what was learned."""
         if not len(self.held_out):
-            return f"{len(self.terms)} rules learned; their number was given."
+            return f"{_rules(len(self.terms))} learned; their number was given."
         if not self.terms:
             return (
                 "No rule was learned: none makes held-out rows more probable by more than its standard error,"
@@ -64,9 +64,13 @@ class Learned:
             )
         best = self.sizes.index(len(self.terms)) if len(self.terms) in self.sizes else -1
         return (
-            f"{len(self.terms)} rules learned; on held-out rows they add {self.held_out[best]:.3f}"
+            f"{_rules(len(self.terms))} learned; on held-out rows they add {self.held_out[best]:.3f}"
             f" (standard error {self.held_out_error[best]:.3f}) to the mean log-likelihood."
         )
+
+
+def _rules(n: int) -> str:
+    return f"{n} rule{'s' * (n != 1)}"
 
 
 def learn_rules(
