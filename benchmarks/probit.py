@@ -49,7 +49,7 @@ from tuplet.probit.metropolis import Metropolis
 
 CACHE = Path(__file__).parent / "cache" / "probit"
 SIGNALS = {"weak": 0.3, "moderate": 0.6, "strong": 1.0}
-REPLICATES = {"weak": 20, "strong": 20, "moderate": 5}
+REPLICATES = {"weak": 20, "strong": 20, "moderate": 20}
 NOISE_REPLICATES, PRIOR_REPLICATES, SPLITS = 3, 1, 10
 DECISION_SEEDS = range(100, 103)
 SHIFT = 0.1

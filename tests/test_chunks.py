@@ -100,3 +100,13 @@ def test_a_damaged_parquet_file(tmp_path):
     path.write_bytes(path.read_bytes()[:-30])
     with pytest.raises(DataFormatError, match="damaged or cut short"):
         list(read_chunks(path))
+
+
+@pytest.mark.parametrize("last", ["01", '"01"'])
+def test_codes_of_digits_are_text(last):
+    """Zeros in front mean something; a number would lose them."""
+    data = read_table(io.StringIO(f"size,zero,half,code\n1,0,0.5,10\n2,00,1,\n3,1,02.5,{last}"), targets=-1)
+    assert data.Y["code"].tolist() == ["10", np.nan, "01"]
+    assert data.X["zero"].tolist() == ["0", "00", "1"]
+    assert data.X["half"].tolist() == [0.5, 1, 2.5]
+    assert data.X["size"].tolist() == [1, 2, 3]

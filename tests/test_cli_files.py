@@ -180,6 +180,152 @@ def test_data_commands(tmp_path):
     assert "tells no format" in run("data", "get", "penguins", tmp_path / "p.xyz", code=1).stderr
 
 
+# -- awkward tables and models -----------------------------------------------------------------------------
+
+
+def test_kept_columns_stay_what_they_are(folder, tmp_path, expected):
+    """A feature that comes along is still a number to the model; a true label does not hide the answer."""
+    asked = ["predict", folder / "m.tuplet", folder / "p.csv", "--keep", "bill_length_mm,sex,sex"]
+    for name in ("out.csv", "out.parquet"):
+        run(*asked, "--out", tmp_path / name)
+    answer = pd.read_csv(tmp_path / "out.csv")
+    assert list(answer.columns[:4]) == ["bill_length_mm", "true.sex", "species", "island"]
+    truth = pd.read_csv(folder / "p.csv")
+    np.testing.assert_array_equal(answer["bill_length_mm"], truth["bill_length_mm"])
+    assert answer["true.sex"].fillna("").tolist() == truth["sex"].fillna("").tolist()
+    np.testing.assert_allclose(answer["P(sex)"], expected.marginals()["sex"].max(axis=1), rtol=1e-5)
+    assert pd.read_parquet(tmp_path / "out.parquet")["sex"].tolist() == answer["sex"].tolist()
+
+
+@pytest.fixture(scope="module")
+def numbers(tmp_path_factory):
+    """A table whose labels are large numbers with gaps, and booleans; and a model of it."""
+    where = tmp_path_factory.mktemp("numbers")
+    frame = pd.DataFrame({"x": np.arange(60.0), "since": "2024-01-01", "on": np.arange(60) % 3 == 0})
+    frame["code"] = np.where(frame["x"] < 30, 1234567, 7654321).astype(float)
+    frame.loc[::7, "code"] = np.nan
+    frame.to_csv(where / "n.csv", index=False)
+    run("fit", where / "n.csv", "-t", "code,on", "-m", "chain", "-o", where / "n.tuplet")
+    return where
+
+
+def test_labels_keep_all_their_digits(numbers):
+    result = run("predict", numbers / "n.tuplet", numbers / "n.csv", "-k", 1)
+    lines = result.stdout.splitlines()
+    assert lines[1].startswith("1234567,")
+    assert ",7654321," in lines[-1]
+
+
+@pytest.mark.parametrize("known", ["code=1234567", "code=1234567.0", "on=true", "on=True"])
+def test_known_labels_are_numbers_and_truths(numbers, known):
+    result = run("predict", numbers / "n.tuplet", numbers / "n.csv", "--known", known)
+    name = known.partition("=")[0]
+    assert (pd.read_csv(io.StringIO(result.stdout))[f"P({name})"] == 1).all()
+
+
+def test_dates_of_other_formats(numbers, tmp_path):
+    """A model that learned dates takes them from text."""
+    frame = pd.read_csv(numbers / "n.csv", parse_dates=["since"])
+    frame.to_parquet(tmp_path / "n.parquet")
+    run("fit", tmp_path / "n.parquet", "-t", "on", "-m", "chain", "-o", tmp_path / "d.tuplet")
+    answers = [
+        run("predict", tmp_path / "d.tuplet", path).stdout
+        for path in (numbers / "n.csv", tmp_path / "n.parquet")
+    ]
+    assert answers[0] == answers[1]
+
+
+def test_models_of_polars_and_of_other_losses(folder, tmp_path, expected):
+    polars = pytest.importorskip("polars")
+    frame = pd.read_csv(folder / "p.csv")[["body_mass_g", "species", "island"]].dropna()
+    X, Y = frame[["body_mass_g"]], frame[["species", "island"]]
+    model = tuplet.DecisionClassifier(tuplet.ChainClassifier(), loss="subset")
+    model.fit(polars.DataFrame(X.to_dict("list")), polars.DataFrame(Y.to_dict("list")))
+    tuplet.save_model(model, tmp_path / "m.tuplet")
+    frame.to_csv(tmp_path / "p.csv", index=False)
+    run("evaluate", tmp_path / "m.tuplet", tmp_path / "p.csv")
+    result = run("predict", tmp_path / "m.tuplet", tmp_path / "p.csv", "-k", 1)
+    answer = pd.read_csv(io.StringIO(result.stdout))
+    assert answer["island"].tolist() == answer["top1.island"].tolist(), "the loss of the model"
+
+
+def test_unknown_labels_are_mentioned(folder, tmp_path):
+    frame = pd.read_csv(folder / "p.csv", dtype={"code": str}).assign(sex="other")
+    frame.to_csv(tmp_path / "new.csv", index=False)
+    assert "does not know, 'other'" in run("evaluate", folder / "m.tuplet", tmp_path / "new.csv").stderr
+    shown = run("explain", folder / "m.tuplet", tmp_path / "new.csv")
+    assert "does not know all of these labels" in " ".join(shown.stdout.split())
+
+
+def test_names_of_rows_are_no_features(folder, tmp_path):
+    frame = pd.read_csv(folder / "p.csv")
+    frame.assign(tag=[f"t{i}" for i in range(344)]).to_csv(tmp_path / "p.csv", index=False)
+    result = run("fit", tmp_path / "p.csv", "-t", "sex", "-m", "prior", "-o", tmp_path / "[a].tuplet")
+    assert "--ignore tag leaves it out" in result.stderr
+    assert "[a].tuplet" in result.stdout
+    assert result.stderr.count("warning") == 1
+
+
+def test_rules_are_printed_with_their_names(folder, tmp_path):
+    (tmp_path / "rules.txt").write_text("[home] 0.99: Chinstrap -> Dream\n")
+    arguments = ["fit", folder / "p.csv", "-t", TARGETS, "--set", "n_rules=0", "-m", "rules"]
+    shown = run(*arguments, "--rules", tmp_path / "rules.txt", "-o", tmp_path / "r.tuplet").stdout
+    assert "[home] 0.99: Chinstrap -> Dream" in shown
+
+
+def test_information_about_a_stream(folder):
+    text = (folder / "p.csv").read_text()
+    assert "standard input: 344 rows, 10 columns" in run("info", "-", stdin=text).stdout
+
+
+def test_an_interrupted_comparison_replaces_nothing(folder, tmp_path, monkeypatch):
+    page = tmp_path / "page.html"
+    page.write_text("old")
+
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tuplet.evaluate.running.run_job", stop)
+    asked = ["compare", folder / "p.csv", "-t", "sex", "--models", "prior,chain", "--folds", 2]
+    result = run(*asked, "--out", page, code=130)
+    assert "stopped; nothing was written" in result.stderr
+    assert page.read_text() == "old"
+
+
+def test_what_nobody_foresaw_is_one_sentence(folder, monkeypatch):
+    def fail(*_, **__):
+        raise ZeroDivisionError("by nothing")
+
+    monkeypatch.setattr(tuplet.ChainClassifier, "predict_joint", fail)
+    said = run("predict", folder / "m.tuplet", folder / "p.csv", code=1).stderr
+    assert said.startswith("error: ZeroDivisionError: by nothing (test_cli_files.py, line")
+    assert len(said.splitlines()) == 1
+
+
+def test_pipes_and_links_stay_what_they_are(folder, tmp_path):
+    pipe, target, link = tmp_path / "pipe", tmp_path / "target.csv", tmp_path / "link.csv"
+    os.mkfifo(pipe)
+    target.write_text("old")
+    link.symlink_to(target)
+    with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE, text=True) as reader:
+        run("predict", folder / "m.tuplet", folder / "p.csv", "--out", pipe)
+        said = reader.stdout.read()
+    assert pipe.is_fifo()
+    run("predict", folder / "m.tuplet", folder / "p.csv", "--out", link)
+    assert link.is_symlink()
+    assert target.read_text() == said
+
+
+def test_streams_that_are_closed_or_know_no_bars(folder):
+    start = f"{sys.executable} -m tuplet"
+    closed = subprocess.run(f"{start} models >&-", shell=True, capture_output=True, text=True)
+    assert (closed.returncode, closed.stderr) == (0, "")
+    command, plain = f"{start} explain m.tuplet p.csv", {**os.environ, "PYTHONIOENCODING": "ascii"}
+    shown = subprocess.run(command, shell=True, capture_output=True, text=True, env=plain, cwd=folder)
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert "Adelie ? " in shown.stdout
+
+
 # -- names -------------------------------------------------------------------------------------------------
 
 
@@ -237,6 +383,14 @@ def test_names_with_commas():
         (["evaluate", "{m}", "{short}"], "lacks the columns"),
         (["compare", "{p}", "-t", "sex", "--models", ","], "at least one model"),
         (["info", "{d}/nowhere.tuplet"], "no"),
+        (["fit", "{p}", "-t", "sex", "--out", "{p}"], "would be lost"),
+        (["fit", "{p}", "-t", "sex", "--out", "-"], "no ordinary file"),
+        (["report", "{m}", "{p}", "--out", "{m}"], "would be lost"),
+        (["compare", "{p}", "-t", "sex", "--out", "{p}"], "would be lost"),
+        (["data", "convert", "{p}", "{p}", "-t", "sex"], "would be lost"),
+        (["predict", "{m}", "{p}", "--out", "{p}"], "would be lost"),
+        (["predict", "{m}", "{p}", "--out-format", "xml"], "--out-format: expected one of csv"),
+        (["predict", "{m}", "{p}", "--known", "sex=male", "--known", "sex=female"], "given twice"),
     ],
 )
 def test_mistakes_are_one_sentence(folder, arguments, message):

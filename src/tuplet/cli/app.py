@@ -25,7 +25,8 @@ from tuplet.cli.options import (
     Targets,
     Trust,
 )
-from tuplet.cli.terminal import command, out, show
+from tuplet.cli.outputs import is_special, require_output
+from tuplet.cli.terminal import command, out, say, show
 from tuplet.exceptions import InputError
 
 __all__ = ["app"]
@@ -64,9 +65,9 @@ def fit(
     format: Format = None,
 ) -> None:
     """Learn a model from a table and save it."""
-    from tuplet.cli.fitting import fit_file, read_data, require_folder
+    from tuplet.cli.fitting import fit_file, read_data
 
-    require_folder(out_file)
+    require_output(out_file, data, rules)
     chosen = make_model(
         model,
         estimator=estimator,
@@ -89,7 +90,7 @@ def predict(
     top_k: Annotated[
         int, typer.Option("--top-k", "-k", min=0, help="Most probable combinations to list.")
     ] = 0,
-    loss: Loss = "hamming",
+    loss: Loss = None,
     known: Known = None,
     use_labels: Annotated[
         bool, typer.Option("--use-labels", help="Take labels that the table has as known.")
@@ -109,15 +110,18 @@ def predict(
     """Predict the rows of a table: labels, their probabilities, and the likeliest combinations."""
     from tuplet.cli.predicting import Ask, known_labels, predict_file
 
+    if out_file != "-":
+        require_output(out_file, model, data, special=True)
     fitted = tuplet.load_model(model, trusted=trust or ())
+    own = fitted.loss if isinstance(fitted, tuplet.DecisionClassifier) else "hamming"
     ask = Ask(
         data=data,
         format=format,
-        loss=loss,
+        loss=own if loss is None else loss,
         top_k=top_k,
         known=known_labels(fitted, known or []),
         use_labels=use_labels,
-        keep=split_names(keep),
+        keep=list(dict.fromkeys(split_names(keep))),
         all_labels=all_labels,
     )
     predict_file(fitted, ask, out_file, out_format)
@@ -156,11 +160,11 @@ def compare(
     format: Format = None,
 ) -> None:
     """Compare models on a table by cross-validation: the same folds for all."""
-    from tuplet.cli.fitting import read_data, require_folder
+    from tuplet.cli.fitting import read_data
     from tuplet.cli.scoring import compare_models
 
     if out_file is not None:
-        require_folder(out_file)
+        require_output(out_file, data)
     chosen = {}
     for name in split_names(models):
         kind, _, inside = name.partition(":")
@@ -210,10 +214,9 @@ def report(
     trust: Trust = None,
 ) -> None:
     """Write one page of HTML about a model: data, scores, graph, rules, examples of rows."""
-    from tuplet.cli.fitting import require_folder
     from tuplet.cli.tables import Columns
 
-    require_folder(out_file)
+    require_output(out_file, model, data)
     fitted = tuplet.load_model(model, trusted=trust or ())
     X = Y = None
     if data is not None:
@@ -222,7 +225,7 @@ def report(
         X = columns.features_of(frame, data)
         Y = columns.labels_of(frame, data) if columns.has_labels(frame) else None
     fitted.report(out_file, X, Y)
-    out().print(f"Report in {out_file}.")
+    say(f"Report in {out_file}.")
 
 
 @app.command()
@@ -248,6 +251,8 @@ def _is_model(file: str) -> bool:
     path = Path(file).expanduser()
     if path.suffix == ".tuplet":
         return True
+    if file == "-" or is_special(file):
+        return False  # what is read of a pipe is gone
     try:
         with path.open("rb") as stream:
             return stream.read(4) == b"PK\x03\x04"
@@ -299,9 +304,8 @@ def data_get(
 ) -> None:
     """Write a benchmark set to a file."""
     from tuplet.cli.data import get
-    from tuplet.cli.fitting import require_folder
 
-    require_folder(file)
+    require_output(file)
     get(name, file)
 
 
@@ -316,7 +320,7 @@ def data_convert(
 ) -> None:
     """Turn a table of one format into another; Parquet and ARFF remember the class variables."""
     from tuplet.cli.data import convert
-    from tuplet.cli.fitting import read_data, require_folder
+    from tuplet.cli.fitting import read_data
 
-    require_folder(target)
+    require_output(target, source)
     convert(read_data(source, targets, ignore, format), target)

@@ -7,7 +7,7 @@ from typing import IO
 
 import pandas as pd
 
-from tuplet.cli.terminal import out, show
+from tuplet.cli.terminal import out, say, show
 from tuplet.datasets import Dataset, list_datasets, load_dataset, write_arff, write_parquet
 from tuplet.datasets.files.atomic import write_bytes
 from tuplet.exceptions import InputError
@@ -31,7 +31,7 @@ def convert(data: Dataset, target: str) -> None:
     """Write a table and say so."""
     write_dataset(data, target)
     n, d, m = len(data.X), data.X.shape[1], data.Y.shape[1]
-    out().print(f"{n:,} rows, {d:,} features, {m:,} class variables into {target}.")
+    say(f"{n:,} rows, {d:,} features, {m:,} class variables into {target}.")
 
 
 def write_dataset(data: Dataset, target: str) -> None:

@@ -11,7 +11,7 @@ import pandas as pd
 from tuplet.cli.predicting import Ask, predicted
 from tuplet.cli.tables import Columns
 from tuplet.cli.terminal import out, show
-from tuplet.exceptions import InputError, IntractableError
+from tuplet.exceptions import InputError, IntractableError, LabelError
 from tuplet.prediction import JointPrediction
 from tuplet.space.words import chance_text, combination_texts, is_yes_no
 
@@ -124,10 +124,13 @@ def _truth(console: Any, prediction: JointPrediction, Y: pd.DataFrame) -> None:
     known = Y.loc[:, Y.notna().iloc[0]]
     if not known.shape[1]:
         return
-    p = float(prediction.prob(Y)[0])
     said = ", ".join(f"{name}={value}" for name, value in known.iloc[0].head(8).items())
     more = f" and {known.shape[1] - 8} more" if known.shape[1] > 8 else ""
-    console.print(f"\nThe file says {said}{more}: probability {chance_text(p)}.", markup=False)
+    try:
+        chance = f"probability {chance_text(float(prediction.prob(Y)[0]))}"
+    except LabelError:
+        chance = "the model does not know all of these labels"
+    console.print(f"\nThe file says {said}{more}: {chance}.", markup=False)
 
 
 def _bar(p: float) -> str:

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import sys
+from io import BytesIO
+from math import isnan
 from pathlib import Path
 from typing import Any
 
 from tuplet.cli.catalogue import split_names
-from tuplet.cli.terminal import note, out, show
+from tuplet.cli.outputs import is_special
+from tuplet.cli.terminal import note, remark, say, show
 from tuplet.datasets import Dataset, read_table
 from tuplet.exceptions import InputError
 from tuplet.persistence import save_model
+from tuplet.space.words import first_words
 
-__all__ = ["fit_file", "read_data", "require_folder"]
+__all__ = ["fit_file", "read_data", "read_data_or_all"]
 
 _MEMBERS = 8
+
+_FEW = 20
+"""Rows up to which a text that no two of them share may be chance."""
 
 
 def read_data(path: str, targets: str | None, ignore: str | None, format: str | None) -> Dataset:
@@ -30,29 +38,31 @@ def read_data(path: str, targets: str | None, ignore: str | None, format: str | 
     return Dataset(data.name, X, data.Y, data.description, data.train, data.folds)
 
 
-def require_folder(path: str) -> None:
-    """Refuse an output that could not be written before any work is done."""
-    folder = Path(path).expanduser().parent
-    if not folder.is_dir():
-        raise InputError(f"--out: there is no folder {str(folder)!r}; make it first.")
-    if Path(path).expanduser().is_dir():
-        raise InputError(f"--out: {path!r} is a folder; name a file.")
-
-
 def fit_file(data: Dataset, model: Any, target: str) -> None:
     """Fit, save, and say what came of it."""
-    console = out()
-    console.print(f"{data!r}"[len("Dataset(") : -1])
+    n, d = data.X.shape
+    names = first_words([str(name) for name in data.Y], ", ", 60)
+    say(f"{data.name}: {n:,} rows, {d:,} feature{'s' * (d != 1)}, class variables {names}")
+    _warn_of_names(data)
     model.fit(data.X, data.Y)
     save_model(model, target)
     _describe(model)
     size = Path(target).expanduser().stat().st_size
-    console.print(f"Saved {type(model).__name__} to {target} ({_size_text(size)}).")
+    say(f"Saved {type(model).__name__} to {target} ({_size_text(size)}).")
     note(f"Next: tuplet predict {target} NEW.csv --top-k 3 --out predictions.csv")
 
 
+def _warn_of_names(data: Dataset) -> None:
+    """Say which columns name rows; a model would learn them by heart."""
+    for name, column in data.X.items():
+        if column.dtype.kind == "O" and len(column) > _FEW and column.dropna().is_unique:
+            remark(
+                f"the column {str(name)!r} has another text in every row, which tells nothing about new rows;"
+                f" --ignore {name} leaves it out."
+            )
+
+
 def _describe(model: Any) -> None:
-    console = out()
     if hasattr(model, "leaderboard_"):
         board = model.leaderboard_
         used = board[board["weight"] > 0].sort_values("weight", ascending=False).head(_MEMBERS)
@@ -60,15 +70,15 @@ def _describe(model: Any) -> None:
             (name, f"{weight:.3f}", f"{score:.3f}")
             for name, weight, score in zip(used["model"], used["weight"], used["log_likelihood"], strict=True)
         ]
-        console.print(model.summary_)
+        say(model.summary_)
         if len(rows) > 1:
             show("", ["model", "weight", "held-out log-likelihood"], rows)
     likelihood = getattr(model, "log_likelihood_", None)
-    if isinstance(likelihood, float):
-        console.print(f"Held-out joint log-likelihood: {likelihood:.3f} per row.")
+    if isinstance(likelihood, float) and not isnan(likelihood):
+        say(f"Held-out joint log-likelihood: {likelihood:.3f} per row.")
     rules = getattr(model, "rules_", None)
     if rules:
-        console.print(f"{len(rules)} rule{'s' * (len(rules) != 1)}:\n{rules.to_text()}", markup=False)
+        say(f"{len(rules)} rule{'s' * (len(rules) != 1)}:\n{rules.to_text()}")
 
 
 def _size_text(n_bytes: int) -> str:
@@ -83,9 +93,21 @@ def read_data_or_all(path: str, targets: str | None, format: str | None) -> Data
     """Read a table; where nothing says which columns are class variables, none are."""
     if targets is not None:
         return read_data(path, targets, None, format)
+    once = path == "-" or is_special(path)
+    source: Any = _Stream(path) if once else path
     try:
-        return read_table(path, format=format)
+        return read_table(source, format=format)
     except InputError as error:
         if "nothing says which columns" not in str(error):
             raise
-    return read_table(path, targets=[], format=format)
+    if once:
+        source.seek(0)
+    return read_table(source, targets=[], format=format)
+
+
+class _Stream(BytesIO):
+    """What a pipe held, to be read twice."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes())
+        self.name = "standard input" if path == "-" else path

@@ -23,7 +23,10 @@ __all__ = [
 ]
 
 Data = Annotated[
-    str, typer.Argument(help="A table: CSV, TSV, Parquet, ARFF, MATLAB, SVM-light; - is standard input.")
+    str,
+    typer.Argument(
+        help="A table: CSV, TSV, Parquet, ARFF, MATLAB, SVM-light; - is standard input.", metavar="DATA"
+    ),
 ]
 Saved = Annotated[Path, typer.Argument(help="A file of [bold]tuplet fit[/bold].", metavar="MODEL")]
 Targets = Annotated[
@@ -51,8 +54,12 @@ Known = Annotated[
     list[str] | None, typer.Option("--known", help="label=value that is known for all rows; several times.")
 ]
 Loss = Annotated[
-    str,
-    typer.Option("--loss", "-l", help="What the labels are best for: hamming, subset, f1, f2, jaccard, ..."),
+    str | None,
+    typer.Option(
+        "--loss",
+        "-l",
+        help="What the labels are best for: hamming (unless the model has its own), subset, f1, f2, ...",
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Trust = Annotated[

@@ -10,9 +10,10 @@ import numpy as np
 import pandas as pd
 
 from tuplet.prediction import JointPrediction
-from tuplet.typing import UNKNOWN, Floats
+from tuplet.space import ClassSpace
+from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["Piece", "make_piece"]
+__all__ = ["Piece", "label_frame", "make_piece"]
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,12 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, str | int | float | bool | None) else str(value)
 
 
+def label_frame(space: ClassSpace, codes: Codes, index: pd.Index | None = None) -> pd.DataFrame:
+    """Return labels of codes (n, m) as a frame of pandas, also of a model that learned from polars."""
+    frame = space.decode_frame(codes, index)
+    return frame if isinstance(frame, pd.DataFrame) else pd.DataFrame(frame.to_dict(as_series=False), index)
+
+
 def make_piece(
     prediction: JointPrediction, kept: pd.DataFrame, *, loss: Any, top_k: int, all_labels: bool
 ) -> Piece:
@@ -110,5 +117,5 @@ def make_piece(
         ranking = prediction.distribution.top_k(top_k)
         for rank in range(ranking.codes.shape[1]):
             chance = np.exp(ranking.log_prob[:, rank])
-            combinations.append((space.decode_frame(ranking.codes[:, rank], index), chance))
-    return Piece(kept, space.decode_frame(codes, index), pd.DataFrame(chances, index=index), combinations)
+            combinations.append((label_frame(space, ranking.codes[:, rank], index), chance))
+    return Piece(kept, label_frame(space, codes, index), pd.DataFrame(chances, index=index), combinations)

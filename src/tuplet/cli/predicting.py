@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from tuplet.cli.tables import Columns
 from tuplet.cli.terminal import note, out, show
 from tuplet.datasets.files.chunks import Chunk
 from tuplet.exceptions import InputError, LabelError
+from tuplet.losses import Loss
 from tuplet.prediction import JointPrediction
 from tuplet.progress import Progress
 from tuplet.space.containers import listing
@@ -39,7 +40,7 @@ class Ask:
         The file, "-" for standard input.
     format : str or None
         Its format.
-    loss : str
+    loss : str or Loss
     top_k : int
     known : dict
         Labels that are known for all rows.
@@ -53,7 +54,7 @@ class Ask:
 
     data: str
     format: str | None
-    loss: str
+    loss: str | Loss
     top_k: int
     known: dict[str, Any]
     use_labels: bool
@@ -71,14 +72,34 @@ def known_labels(model: Any, given: list[str]) -> dict[str, Any]:
                 f"--known: expected name=label with a class variable of the model"
                 f" ({listing(list(model.space_.names), 12)}), found {text!r}."
             )
-        values = model.space_.categories[model.space_.position(name)].tolist()
-        found = [value for value in values if str(value) == label]
-        if not found:
-            raise LabelError(
-                f"--known: {name!r} has the labels {', '.join(map(str, values))}; found {label!r}."
-            )
-        known[name] = found[0]
+        if name in known:
+            raise InputError(f"--known: {name!r} is given twice; leave one of them out.")
+        known[name] = _label(name, label, model.space_.categories[model.space_.position(name)].tolist())
     return known
+
+
+def _label(name: str, text: str, values: list[Any]) -> Any:
+    """Return the label that a text stands for: as it is printed, or the same number, or true and false."""
+    for same in (_is_printed, _is_number, _is_truth):
+        found = [value for value in values if same(value, text)]
+        if found:
+            return found[0]
+    raise LabelError(f"--known: {name!r} has the labels {', '.join(map(str, values))}; found {text!r}.")
+
+
+def _is_printed(value: Any, text: str) -> bool:
+    return str(value) == text
+
+
+def _is_number(value: Any, text: str) -> bool:
+    try:
+        return not isinstance(value, bool | str) and float(text) == value
+    except ValueError:
+        return False
+
+
+def _is_truth(value: Any, text: str) -> bool:
+    return isinstance(value, bool) and str(value).lower() == text.lower()
 
 
 def predict_file(model: Any, ask: Ask, target: str, format: str | None) -> None:
@@ -105,7 +126,7 @@ def _pieces(model: Any, ask: Ask) -> Iterator[tuple[Chunk, Piece]]:
         for start in range(0, len(chunk.frame), _ROWS):
             frame = chunk.frame.iloc[start : start + _ROWS]
             prediction = predicted(model, columns, frame, ask)
-            kept = _kept(frame, ask)
+            kept = _kept(frame, ask, columns.variables)
             yield (
                 chunk,
                 make_piece(prediction, kept, loss=ask.loss, top_k=ask.top_k, all_labels=ask.all_labels),
@@ -121,13 +142,14 @@ def predicted(model: Any, columns: Columns, frame: pd.DataFrame, ask: Ask) -> Jo
     return prediction.given(ask.known) if ask.known else prediction
 
 
-def _kept(frame: pd.DataFrame, ask: Ask) -> pd.DataFrame:
+def _kept(frame: pd.DataFrame, ask: Ask, variables: Sequence[str]) -> pd.DataFrame:
+    """Return columns that come along; class variables by another name, as their own is that of the answer."""
     lacking = [name for name in ask.keep if name not in frame]
     if lacking:
         raise InputError(
             f"--keep: {ask.data!r} has no column {lacking[0]!r}; it has {listing(list(frame.columns), 12)}."
         )
-    return frame[ask.keep]
+    return frame[ask.keep].rename(columns={name: f"true.{name}" for name in variables})
 
 
 # -- terminal ----------------------------------------------------------------------------------------------

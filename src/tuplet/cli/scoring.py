@@ -10,12 +10,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from tuplet.cli.pieces import label_frame
 from tuplet.cli.tables import Columns
-from tuplet.cli.terminal import out, show
+from tuplet.cli.terminal import out, remark, say, show
 from tuplet.datasets import Dataset
 from tuplet.evaluate import compare, default_peers
 from tuplet.metrics import exact_match, get_scorer
 from tuplet.models import PriorClassifier
+from tuplet.space import ClassSpace
+from tuplet.space.containers import listing
 
 __all__ = ["compare_models", "evaluate_model", "scores_of"]
 
@@ -39,6 +42,7 @@ def evaluate_model(model: Any, path: str, format: str | None, as_json: bool) -> 
     columns = Columns(model)
     frame = columns.whole(path, format)
     X, Y = columns.features_of(frame, path), columns.labels_of(frame, path)
+    _warn_of_new_labels(model.space_, Y)
     ours = scores_of(model, X, Y)
     each = _by_variable(model, X, Y)
     if as_json:
@@ -49,15 +53,27 @@ def evaluate_model(model: Any, path: str, format: str | None, as_json: bool) -> 
     floor = scores_of(PriorClassifier().fit(X, Y), X, Y)
     console = out()
     rows = [(name, about, f"{ours[name]:.3f}", f"{floor[name]:.3f}") for name, about in _SCORES.items()]
-    show(f"{path}: {len(Y):,} rows", ["score", "meaning", "model", "baseline"], rows, left=2)
+    where = "standard input" if path == "-" else path
+    show(f"{where}: {len(Y):,} rows", ["score", "meaning", "model", "baseline"], rows, left=2)
     accuracies = [(name, f"{value:.3f}") for name, value in sorted(each.items(), key=lambda pair: pair[1])]
     console.print()
     show("Each class variable by itself, hardest first", ["variable", "accuracy"], accuracies)
 
 
+def _warn_of_new_labels(space: ClassSpace, Y: pd.DataFrame) -> None:
+    """Say which labels the model has never seen; whatever it answers, it is wrong."""
+    for name, values in zip(space.names, space.categories, strict=True):
+        new = set(Y[name].dropna().tolist()) - set(values.tolist())
+        if new:
+            remark(
+                f"{name!r} has labels that the model does not know, {listing(sorted(new, key=str), 5)}; where"
+                " they are true, it is wrong."
+            )
+
+
 def _by_variable(model: Any, X: Any, Y: pd.DataFrame) -> dict[str, float]:
     prediction = model.predict_joint(X)
-    decided = pd.DataFrame(prediction.space.decode_frame(prediction._decide("hamming", "evaluate")))
+    decided = label_frame(prediction.space, prediction._decide("hamming", "evaluate"))
     known = {name: Y[name].notna().to_numpy() for name in Y}
     return {
         str(name): float(
@@ -97,7 +113,6 @@ def compare_models(
         time_limit=time_limit,
         random_state=seed,
     )
-    console = out()
     means = pd.DataFrame({name: result.table(name).iloc[0] for name in scores})
     spread = {name: result.spread(name).iloc[0] for name in scores}
     means = means.sort_values("joint_log_likelihood", ascending=False)
@@ -107,10 +122,12 @@ def compare_models(
     ]
     show(f"{data.name}: {folds} folds", ["model", *scores], rows)
     for problem in result.problems().itertuples():
-        console.print(f"[yellow]{problem.model}[/yellow]: {getattr(problem, 'reason', problem)}")
+        say(f"{problem.model}: {getattr(problem, 'reason', problem)}")
+    if any(getattr(problem, "reason", "") == "interrupted" for problem in result.problems().itertuples()):
+        raise KeyboardInterrupt  # a page of half of the fits would take the place of a whole one
     if page is not None:
         result.to_html(page)
-        console.print(f"Tables, tests and pictures: {page}")
+        say(f"Tables, tests and pictures: {page}")
 
 
 def _with_spread(mean: float, std: float) -> str:

@@ -7,9 +7,13 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, Protocol, cast
 
+import pandas as pd
+
+from tuplet.cli.outputs import is_special
 from tuplet.cli.pieces import Piece
 from tuplet.datasets.files.atomic import open_atomic
 from tuplet.exceptions import InputError, MissingDependencyError
@@ -40,14 +44,15 @@ def output_format(path: str, asked: str | None) -> str:
     """Return the format that is asked for, or that of the suffix."""
     if asked is not None:
         if asked not in FORMATS:
-            raise InputError(f"--format: expected one of {', '.join(FORMATS)}, found {asked!r}.")
+            raise InputError(f"--out-format: expected one of {', '.join(FORMATS)}, found {asked!r}.")
         return asked
-    if path == "-":
+    if path == "-" or is_special(path):
         return "csv"
     suffix = Path(path.removesuffix(".gz")).suffix.lower()
     if suffix not in _SUFFIXES:
         raise InputError(
-            f"--out: the suffix of {path!r} tells no format; use one of {', '.join(_SUFFIXES)}, or --format."
+            f"--out: the suffix of {path!r} tells no format; use one of {', '.join(_SUFFIXES)}, or"
+            " --out-format."
         )
     return _SUFFIXES[suffix]
 
@@ -61,8 +66,10 @@ def open_sink(path: str, format: str) -> Iterator[Sink]:
         sink.close()
         sys.stdout.buffer.flush()
         return
+    place = Path(path).expanduser()
     try:
-        with open_atomic(path) as file:
+        # A pipe or device is written to, and a link stays a link: what it leads to is replaced.
+        with place.open("wb") if is_special(path) else open_atomic(place.resolve()) as file:
             packed = (
                 cast(IO[bytes], gzip.GzipFile("", "wb", fileobj=file, mtime=0)) if _is_packed(path) else file
             )
@@ -71,8 +78,8 @@ def open_sink(path: str, format: str) -> Iterator[Sink]:
             sink.close()
             if packed is not file:
                 packed.close()
-    except FileNotFoundError:
-        raise InputError(f"--out: there is no folder {str(Path(path).parent)!r}; make it first.") from None
+    except (FileNotFoundError, PermissionError) as error:
+        raise InputError(f"--out: {path!r} cannot be written: {error.strerror}.") from None
 
 
 def _is_packed(path: str) -> bool:
@@ -90,14 +97,43 @@ class _Text:
         self._file, self._mark, self._started = file, mark, False
 
     def write(self, piece: Piece) -> None:
-        text = piece.flat().to_csv(
-            sep=self._mark, index=False, header=not self._started, float_format="%.6g", lineterminator="\n"
+        text = (
+            _exact(piece)
+            .flat()
+            .to_csv(
+                sep=self._mark,
+                index=False,
+                header=not self._started,
+                float_format="%.6g",
+                lineterminator="\n",
+            )
         )
         self._file.write(text.encode())
         self._started = True
 
     def close(self) -> None:
         """Nothing waits."""
+
+
+def _exact(piece: Piece) -> Piece:
+    """Return labels and what is kept as text to their last digit; only probabilities are rounded."""
+    return replace(
+        piece,
+        kept=_digits(piece.kept),
+        labels=_digits(piece.labels),
+        combinations=[(_digits(labels), chance) for labels, chance in piece.combinations],
+    )
+
+
+def _digits(frame: pd.DataFrame) -> pd.DataFrame:
+    return pd.DataFrame({name: _column_digits(column) for name, column in frame.items()}, index=frame.index)
+
+
+def _column_digits(column: pd.Series) -> pd.Series:
+    values = getattr(column.dtype, "categories", column)
+    if values.dtype.kind != "f":
+        return column
+    return column.astype(object).map(lambda x: repr(float(x)).removesuffix(".0"), na_action="ignore")
 
 
 class _Lines:

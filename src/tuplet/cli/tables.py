@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
+from pandas.api.types import is_string_dtype
 
 from tuplet.datasets.files.chunks import Chunk, read_chunks
 from tuplet.datasets.files.table import as_label
@@ -70,7 +71,9 @@ class Columns:
                 f"{where!r} lacks the column{'s' if len(lacking) > 1 else ''} {listing(lacking, 5)} that the"
                 f" model learned from; its columns are {listing(list(frame.columns), 12)}."
             )
-        return frame[self.features]
+        words = getattr(self.model, "text_features_", self.features)
+        texts = [name for name in self.features if is_string_dtype(frame[name].dtype) and name not in words]
+        return frame[self.features].assign(**{name: _typed(frame[name]) for name in texts})
 
     def labels_of(self, frame: pd.DataFrame, where: str) -> pd.DataFrame:
         """Return the labels of a table."""
@@ -93,3 +96,24 @@ class Columns:
     def whole(self, where: str, format: str | None) -> pd.DataFrame:
         """Read all of a file."""
         return pd.concat([chunk.frame for chunk in self.chunks(where, format=format, rows=100_000)])
+
+
+def _typed(column: pd.Series) -> pd.Series:
+    """Return text that is all numbers, booleans or dates as such, for a model that learned no words here."""
+    for kind in (pd.to_numeric, _as_booleans, _as_dates):
+        try:
+            return kind(column)
+        except (ValueError, TypeError, OverflowError):
+            continue
+    return column
+
+
+def _as_booleans(column: pd.Series) -> pd.Series:
+    known = column.dropna().str.lower()
+    if not known.isin(["true", "false"]).all():
+        raise ValueError("other words")
+    return column.str.lower().map({"true": True, "false": False}).astype("boolean")
+
+
+def _as_dates(column: pd.Series) -> pd.Series:
+    return pd.to_datetime(column, format="ISO8601")

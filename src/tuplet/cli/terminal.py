@@ -7,9 +7,12 @@ import os
 import re
 import signal
 import sys
+import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from io import TextIOWrapper
+from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
 
 import typer
@@ -20,12 +23,12 @@ from sklearn.exceptions import NotFittedError
 
 from tuplet.exceptions import TupletError, TupletWarning
 
-__all__ = ["command", "note", "out", "show"]
+__all__ = ["INTERRUPTED", "command", "note", "out", "remark", "say", "show"]
 
 _WIDTH = 100
 """Columns of what is printed where no terminal tells its own."""
 
-_INTERRUPTED = 130
+INTERRUPTED = 130
 """What shells call a program that was stopped by Ctrl-C."""
 
 _PYTHON_WORDS = (
@@ -39,9 +42,30 @@ _PYTHON_WORDS = (
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
+class _Output(Console):
+    """A console that leaves it to `command` what to do when nobody reads any more."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 def out() -> Console:
     """Return where results go: standard output, in a width that suits it."""
-    return Console(width=None if sys.stdout.isatty() else _WIDTH, highlight=False, soft_wrap=False)
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # bars, where the terminal knows ASCII only
+    width = None if sys.stdout.isatty() else _WIDTH
+    return _Output(width=width, highlight=False, soft_wrap=False)
+
+
+def say(text: str) -> None:
+    """Print a sentence on standard output as it is: it may hold names of files, and brackets."""
+    out().print(text, markup=False, soft_wrap=True)
+
+
+def remark(text: str) -> None:
+    """Print what is strange, but no error, in one line on standard error."""
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    console.print(f"[yellow]warning:[/yellow] {escape(text)}")
 
 
 def note(text: str) -> None:
@@ -60,7 +84,7 @@ def show(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], *
         lines.add_row(*(escape(str(cell)) for cell in row))
     console = out()
     if title:
-        console.print(f"[bold]{escape(title)}[/bold]")
+        console.print(title, style="bold", markup=False)
     console.print(lines)
 
 
@@ -75,7 +99,7 @@ def command(function: _Command) -> _Command:
         except (TupletError, NotFittedError) as error:
             _fail(_in_our_words(str(error)), 1)
         except KeyboardInterrupt:
-            _fail("stopped; nothing was written.", _INTERRUPTED)
+            _fail("stopped; nothing was written.", INTERRUPTED)
         except BrokenPipeError:
             # Whoever read our output has enough; Python must not complain when it closes the stream.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -84,6 +108,10 @@ def command(function: _Command) -> _Command:
             _fail("there is not enough memory; use fewer rows or a simpler model.", 1)
         except OSError as error:
             _fail(f"{error.strerror or error}{f': {error.filename!r}' if error.filename else ''}.", 1)
+        except typer.Exit:
+            raise
+        except Exception as error:
+            _fail(f"{_where(error)}. This is a fault of tuplet; please report it with the command.", 1)
 
     return cast(_Command, guarded)
 
@@ -91,6 +119,13 @@ def command(function: _Command) -> _Command:
 def _fail(message: str, code: int) -> None:
     Console(stderr=True, highlight=False, soft_wrap=True).print(f"[red]error:[/red] {escape(message)}")
     raise typer.Exit(code) from None
+
+
+def _where(error: Exception) -> str:
+    """Return what an error that nobody foresaw says, in one line, and where it arose."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    said = (str(error).splitlines() or [""])[0][:200]
+    return f"{type(error).__name__}: {said} ({Path(last.filename).name}, line {last.lineno})"
 
 
 def _in_our_words(message: str) -> str:
@@ -107,8 +142,7 @@ def _short_warnings() -> Iterator[None]:
     def print_one(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
         if issubclass(category, TupletWarning) and str(message) not in said:
             said.add(str(message))
-            console = Console(stderr=True, highlight=False, soft_wrap=True)
-            console.print(f"[yellow]warning:[/yellow] {escape(str(message))}")
+            remark(str(message))
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 import warnings
 from collections.abc import Sequence
 from io import BytesIO, StringIO
@@ -42,10 +43,22 @@ def _read(source: Source, mark: str | None) -> Table:
     mark = separator(first) if mark is None else mark
     header = read_names(source, text, mark)
     _require_fields(source, text, mark, len(header))
-    frame = _frame(source, text, mark, header, names_first=True)
+    frame = _frame(source, text, mark, header, names_first=True, words=_codes(source, text, mark, header))
     if not len(frame):
         source.fail("there are no rows after the names of the columns.")
     return Table(frame, None, source.stem)
+
+
+def _codes(source: Source, text: str, mark: str, header: list[str]) -> list[str]:
+    """Return columns of digits some of which begin with a zero: codes, which are others as numbers."""
+    if not re.search(rf'[{mark}\n"]0\d+(?:["{mark}\n]|\Z)', text):
+        return []
+    words = _frame(source, text, mark, header, names_first=True, words=header)
+    return [str(name) for name, column in words.items() if _is_code(column.dropna())]
+
+
+def _is_code(column: pd.Series) -> bool:
+    return bool(column.str.fullmatch(r"\d+").all() and column.str.fullmatch(r"0\d+").any())
 
 
 def parse_rows(
