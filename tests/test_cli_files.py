@@ -441,3 +441,13 @@ def test_whoever_stops_reading_is_no_error(folder):
     done = subprocess.run(command, shell=True, capture_output=True, text=True)
     assert done.stdout.startswith("species,island")
     assert done.stderr == ""
+
+
+def test_targets_by_position_and_whole_numbers_with_gaps(tmp_path):
+    (tmp_path / "t.csv").write_text(
+        "x,grade\n" + "".join(f"{i},{i % 3 if i % 5 else ''}\n" for i in range(40))
+    )
+    run("fit", tmp_path / "t.csv", "-t", "-1", "-m", "independent", "-o", tmp_path / "m.tuplet")
+    variable = json.loads(run("info", tmp_path / "m.tuplet", "--json").stdout)["variables"][0]
+    assert (variable["name"], variable["labels"]) == ("grade", [0, 1, 2])
+    assert "0.0" not in run("predict", tmp_path / "m.tuplet", tmp_path / "t.csv").stdout.splitlines()[1]

@@ -138,7 +138,14 @@ def test_support_vector_machines_round_trip(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "model", [IndependentClassifier(), NeighborClassifier(), ChainClassifier()], ids=repr
+    "model",
+    [
+        IndependentClassifier(),
+        NeighborClassifier(),
+        ChainClassifier(),
+        ChainClassifier(HistGradientBoostingClassifier(max_iter=3)),
+    ],
+    ids=repr,
 )
 def test_frames_of_any_columns_round_trip(model, tmp_path):
     X, Y = mixed()

@@ -104,7 +104,8 @@ def _is_truth(value: Any, text: str) -> bool:
 
 def predict_file(model: Any, ask: Ask, target: str, format: str | None) -> None:
     """Predict a file piece by piece, into another file or the terminal."""
-    if target == "-" and format is None and sys.stdout.isatty():
+    wants_columns = ask.keep or ask.all_labels or ask.loss not in ("hamming", "subset")
+    if target == "-" and format is None and sys.stdout.isatty() and not wants_columns:
         _show(model, ask)
         return
     kind = output_format(target, format)

@@ -1,15 +1,24 @@
-"""Recipes of containers: arrays of objects and of text, dicts with keys of any kind, sparse matrices."""
+"""Recipes of containers: arrays of objects and of text, dicts with keys of any kind, sparse matrices.
+
+And of one function with its settings, with which boosting of scikit-learn checks columns of numbers.
+"""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils import check_array
 
 from tuplet.exceptions import ModelFileError
 
 __all__ = ["BUILDERS", "has_simple_keys", "take_apart"]
+
+
+_NUMBERS: dict[str, Any] = {"dtype": [np.float64], "ensure_all_finite": False}
+"""How boosting asks for numbers; a partial function of anything else would be code, which no file holds."""
 
 
 def has_simple_keys(mapping: dict[Any, Any]) -> bool:
@@ -28,6 +37,8 @@ def take_apart(obj: Any) -> tuple[str, tuple[Any, ...]] | None:
         return "text dtype", ()
     if sparse.issparse(obj):
         return "sparse", _sparse_parts(obj)
+    if type(obj) is partial and obj.func is check_array and not obj.args and obj.keywords == _NUMBERS:
+        return "check of numbers", ()
     return None
 
 
@@ -74,4 +85,5 @@ BUILDERS = {
     "text dtype": lambda: np.dtypes.StringDType(),
     "dict": _dict,
     "sparse": _sparse,
+    "check of numbers": lambda: partial(check_array, **_NUMBERS),
 }

@@ -47,9 +47,10 @@ def read_table(
         The file, "-" for standard input, or an open file; gzip is unpacked.
     targets : str, int, slice, re.Pattern or a sequence of these, optional
         The class variables; all other columns are features. A string is the name of a column; where no column
-        has that name, a slice of positions ("-3:" is the last three columns), a regular expression if it
-        starts with "re:", or else a pattern with `*`, `?` and `[...]`. Regular expressions match whole names.
-        An integer is a position, from 0, or from the end if negative. An empty list: all are features.
+        has that name, a position ("-1" is the last column), a slice of positions ("-3:" is the last three), a
+        regular expression if it starts with "re:", or else a pattern with `*`, `?` and `[...]`. Regular
+        expressions match whole names. An integer is a position, from 0, or from the end if negative. An empty
+        list: all are features.
         By default what the file itself says: see Notes.
     format : {"arff", "csv", "mat", "parquet", "svmlight", "tsv"}, optional
         By default that of the suffix, or what the content looks like.

@@ -85,8 +85,8 @@ def as_label(column: pd.Series) -> pd.Series:
         # As text first: the categories are strings in ARFF files and numbers in others.
         numbers = column.astype(object).map(lambda label: int(label), na_action="ignore")
         return numbers.astype("Int8" if column.isna().any() else "int8")
-    if column.dtype.kind == "f" and len(column) and not column.isna().any():
-        whole = column.to_numpy()
-        if (np.abs(whole) < 2**53).all() and (whole == np.floor(whole)).all():
-            return column.astype(np.int64)
+    if column.dtype.kind == "f":
+        known = column.dropna().to_numpy(dtype=float)
+        if len(known) and (np.abs(known) < 2**53).all() and (known == np.floor(known)).all():
+            return column.astype("Int64" if len(known) < len(column) else "int64")
     return column

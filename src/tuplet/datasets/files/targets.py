@@ -15,6 +15,7 @@ Target: TypeAlias = str | int | slice | re.Pattern[str]
 Targets: TypeAlias = Target | Sequence[Target]
 
 _REGEX = "re:"
+_NUMBER = re.compile(r"-?\d+")
 _SLICE = re.compile(r"(-?\d+)?:(-?\d+)?")
 _SHOWN = 12
 
@@ -70,6 +71,8 @@ def _named(target: str | re.Pattern[str], columns: Sequence[str]) -> Sequence[st
     if isinstance(target, str):
         if target in columns:
             return [target]
+        if _NUMBER.fullmatch(target) and -len(columns) <= int(target) < len(columns):
+            return [columns[int(target)]]
         if _SLICE.fullmatch(target):
             start, stop = (int(end) if end else None for end in target.split(":"))
             return columns[start:stop]

@@ -221,6 +221,7 @@ class AutoJointClassifier(JointClassifier):
         self.summary_ = (
             f"{judged} of {len(race.entries)} models judged by {race.n_folds} of {len(race.folds)} folds of"
             f" {len(race.rows):,} rows in {duration_text(clock.seconds)}; a mixture of {len(self.weights_)}."
+            + (" It was interrupted; with more time it may be better." if race.crew.interrupted else "")
         )
 
     # -- prediction ---------------------------------------------------------------------------------------
