@@ -78,7 +78,7 @@ def test_given_evidence_probabilities_add_up_to_one():
 
 
 def test_a_search_finds_what_enumeration_finds():
-    means, matrices = posterior(20, 3, 12, 3)
+    means, matrices = posterior(20, 3, 10, 3)
     joint = Probit(means, matrices, n_points=16, search=Search(max_nodes=20_000))
     ranking = joint.top_k(5)
     assert ranking.proven.all()
