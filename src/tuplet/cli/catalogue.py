@@ -42,6 +42,7 @@ MODELS: dict[str, Entry] = {
     "generative": Entry(tuplet.GenerativeBayesNetClassifier, "classes and features in one network"),
     "random-field": Entry(tuplet.RandomFieldClassifier, "pairwise conditional random field"),
     "neighbors": Entry(tuplet.NeighborClassifier, "nearest neighbours (MLKNN), 0/1 labels"),
+    "shared-forest": Entry(tuplet.SharedForestClassifier, "one forest for all variables; quick with many"),
     "probit": Entry(tuplet.ProbitClassifier, "multivariate probit with intervals, two labels each"),
     "probit-forest": Entry(tuplet.ProbitForestClassifier, "the same with Bayesian trees"),
     "rules": Entry(tuplet.RuleStackingClassifier, "rules, of experts or learned, over classifiers"),

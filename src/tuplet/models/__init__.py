@@ -20,6 +20,7 @@ from tuplet.models.prior import PriorClassifier
 from tuplet.models.probit import ProbitClassifier, ProbitForestClassifier
 from tuplet.models.random_field import RandomFieldClassifier
 from tuplet.models.rules import RuleModel, RuleStackingClassifier
+from tuplet.models.shared_forest import SharedForestClassifier
 from tuplet.models.stacked_features import StackedFeaturesClassifier
 from tuplet.models.stacking import AutoJointClassifier, JointStackingClassifier
 from tuplet.models.trees import TreeClassifier, TreeEnsembleClassifier, TreeMixtureClassifier
@@ -47,6 +48,7 @@ __all__ = [
     "RandomFieldClassifier",
     "RuleModel",
     "RuleStackingClassifier",
+    "SharedForestClassifier",
     "StackedFeaturesClassifier",
     "TreeClassifier",
     "TreeEnsembleClassifier",

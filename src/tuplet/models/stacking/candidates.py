@@ -26,6 +26,7 @@ from tuplet.models.neighbors import NeighborClassifier
 from tuplet.models.powerset import PowersetClassifier
 from tuplet.models.probit import ProbitForestClassifier
 from tuplet.models.rules import RuleStackingClassifier
+from tuplet.models.shared_forest import SharedForestClassifier
 from tuplet.models.stacking.held_out import Rows
 from tuplet.models.trees import TreeClassifier, TreeMixtureClassifier
 
@@ -94,6 +95,7 @@ def default_candidates(rows: Rows, rules: Sequence[Any] = ()) -> list[Candidate]
     """What is worth a try for these rows, the cheap ones first; with rules of experts, if there are any."""
     return [
         *_linear(rows),
+        *_shared(),
         *_rules(rows, rules),
         *_kernels(rows),
         *_forests(rows),
@@ -154,6 +156,20 @@ def _linear(rows: Rows) -> Iterator[Candidate]:
     yield Candidate("chain of weaker logistic", _chains(_logistic(rows, 1.0)), light=light)
     yield Candidate("tree of logistic", TreeClassifier())
     yield Candidate("5 chains of logistic", _chains(_logistic(rows, 0.05), 5), (more,))
+
+
+def _shared() -> Iterator[Candidate]:
+    """Yield forests for all class variables together: what there is time for where they are many."""
+    larger = ExtraTreesClassifier(400, bootstrap=True, max_features=0.5, min_samples_leaf=2)
+    forest = RandomForestClassifier(200, max_features=0.3, min_samples_leaf=3)
+    yield Candidate(
+        "shared extra-trees",
+        SharedForestClassifier(),
+        (
+            ("more shared extra-trees", SharedForestClassifier(larger)),
+            ("shared forest", SharedForestClassifier(forest)),
+        ),
+    )
 
 
 def _kernels(rows: Rows) -> Iterator[Candidate]:

@@ -1,0 +1,89 @@
+"""One forest for all class variables: what leaves say, against a slow look at every leaf."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+
+from tuplet import IndependentClassifier, SharedForestClassifier, load_penguins
+from tuplet.exceptions import InputError
+from tuplet.metrics import joint_log_loss
+from tuplet.testing import check_joint
+
+
+def rows(seed, n=60, m=3, gaps=0.0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4))
+    Y = (X[:, :1] + rng.normal(size=(n, m)) > 0).astype(float)
+    Y[rng.random(Y.shape) < gaps] = np.nan
+    return X, pd.DataFrame(Y, columns=[f"y{j}" for j in range(m)]).astype("Int8")
+
+
+def slow_combinations(model, X, Y, X_new):
+    """Return the mean over trees of how often each training combination is in the leaf, as {labels: p}."""
+    forest, n = model.forest_, len(X)
+    answer = []
+    for x in X_new:
+        shares = {}
+        for tree, bag in zip(forest.estimators_, forest.estimators_samples_, strict=True):
+            same = tree.apply(X.astype(np.float32)) == tree.apply(x[None].astype(np.float32))
+            counts = np.bincount(bag, minlength=n) * same
+            for i in np.flatnonzero(counts):
+                key = tuple(Y.iloc[i].astype(int))
+                shares[key] = shares.get(key, 0.0) + counts[i] / counts.sum() / len(forest.estimators_)
+        answer.append(shares)
+    return answer
+
+
+@pytest.mark.parametrize("forest", [RandomForestClassifier, ExtraTreesClassifier])
+def test_probabilities_are_those_of_the_leaves(forest):
+    X, Y = rows(0)
+    model = SharedForestClassifier(forest(7, bootstrap=True, min_samples_leaf=3), random_state=0).fit(X, Y)
+    share, drawn = model.combination_share_, model.prior_share_
+    X_new = np.random.default_rng(1).normal(size=(5, 4))
+    joint = model.predict_joint(X_new)
+    prior = (Y.sum().to_numpy(float) + 1) / (len(Y) + 2)
+    for i, shares in enumerate(slow_combinations(model, X, Y, X_new)):
+        one = sum(p * np.array(labels) for labels, p in shares.items())
+        one = (1 - drawn) * one + drawn * prior
+        for labels in np.ndindex(2, 2, 2):
+            alone = np.prod(np.where(labels, one, 1 - one))
+            expected = share * shares.get(labels, 0.0) + (1 - share) * alone
+            found = joint[i].prob(pd.DataFrame([labels], columns=Y.columns))[0]
+            assert found == pytest.approx(expected, rel=1e-9)
+
+
+@given(st.integers(0, 100), st.sampled_from([0.0, 0.3]))
+@settings(deadline=None, max_examples=10)
+def test_the_joint_is_sound(seed, gaps):
+    X, Y = rows(seed, gaps=gaps)
+    forest = ExtraTreesClassifier(5, bootstrap=True)
+    model = SharedForestClassifier(forest, random_state=0).fit(X, Y)
+    check_joint(model.predict_joint(X[:4]).distribution, random_state=seed)
+
+
+def test_it_knows_what_labels_say_of_each_other():
+    X, Y = load_penguins(return_X_y=True)
+    train, test = np.arange(0, 344, 2), np.arange(1, 344, 2)
+    forest = RandomForestClassifier(100, min_samples_leaf=3, random_state=0)
+    loss = {
+        type(model).__name__: joint_log_loss(
+            Y.iloc[test], model.fit(X.iloc[train], Y.iloc[train]).predict_joint(X.iloc[test])
+        )
+        for model in (SharedForestClassifier(forest), IndependentClassifier(forest))
+    }
+    assert loss["SharedForestClassifier"] < loss["IndependentClassifier"] - 0.05
+
+
+def test_the_users_forest_stays_as_it_is():
+    forest = RandomForestClassifier(3, random_state=0)
+    SharedForestClassifier(forest).fit(*rows(0))
+    assert not hasattr(forest, "estimators_")
+
+
+def test_forests_without_bags_are_refused():
+    for estimator in (ExtraTreesClassifier(), IndependentClassifier()):
+        with pytest.raises(InputError, match="ExtraTreesClassifier with bootstrap=True, found"):
+            SharedForestClassifier(estimator).fit(*rows(0))
