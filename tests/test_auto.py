@@ -21,6 +21,7 @@ from tuplet import (
     load_penguins,
 )
 from tuplet.exceptions import InputError
+from tuplet.models.stacking.blend import Blend
 from tuplet.models.stacking.candidates import Candidate, default_candidates, quick_model
 from tuplet.models.stacking.clock import Clock, Crew, Done, Task
 from tuplet.models.stacking.held_out import HeldOut, Rows, make_folds
@@ -124,6 +125,24 @@ def test_with_all_the_time_the_best_candidates_run_in_all_folds():
     assert race.n_folds == 4
     assert {entry.name for entry in race.running} >= {"c0", "c1", "c2"}
     assert race.entries[19].status == "dropped after the first fold"
+
+
+def test_without_time_for_all_rows_the_best_on_few_is_fitted():
+    rng = np.random.default_rng(0)
+    rows = Rows(
+        rng.normal(size=(9000, 2)),
+        rng.integers(2, size=(9000, 2)),
+        None,
+        ClassSpace.from_labels([[0, 0], [1, 1]]),
+    )
+    clock = Hours(60.0)
+    candidates = [Candidate("bad", (-5.0, 1.0)), Candidate("good", (0.0, 1.0))]
+    race = Race(rows, candidates, make_folds(rows, 3), Pretender(clock, rng), temperature=False)
+    race.run()
+    assert race.blend() is None
+    assert race.favourite().name == "good"
+    assert clock.seconds < 0.4 * 60, "heats leave time for the fit that counts"
+    assert race.refit(Blend({"good": 1.0}, {"good": np.nan}, np.nan, np.inf, 0)) == {"good": "fitted"}
 
 
 def test_richer_kinds_of_good_candidates_are_tried():

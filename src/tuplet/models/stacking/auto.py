@@ -188,7 +188,7 @@ class AutoJointClassifier(JointClassifier):
         """Have something to return whatever comes."""
         model, some = quick_model(rows)
         self.models_ = {_QUICK: fit_on(model, some)}
-        self._blend = Blend({_QUICK: 1.0}, {_QUICK: np.nan}, np.nan, np.inf, 0)
+        self._blend = _alone(_QUICK)
         self._take_over(self._blend)
         self._quick = f"a chain of logistic regressions on {len(some):,} of {len(rows):,} rows."
         self.summary_ = f"{reason}: {self._quick}"
@@ -196,10 +196,15 @@ class AutoJointClassifier(JointClassifier):
     def _keep_best(self, race: Race) -> None:
         blend = race.blend()
         if blend is None:
-            return
+            favourite = race.favourite()
+            if favourite is None:
+                return
+            blend = _alone(favourite.name)
         fitted = race.refit(blend)
+        if not fitted:
+            return
         if len(fitted) < len(blend.names):
-            blend = race.blend(list(fitted))
+            blend = race.blend(list(fitted))  # of those that there was time for
         if blend is not None:
             self.models_ = fitted
             self._take_over(blend)
@@ -217,6 +222,11 @@ class AutoJointClassifier(JointClassifier):
             ends = [entry.status for entry in race.entries]
             if all(end.startswith(("failed", "crashed")) for end in ends):
                 self.summary_ = f"All models failed (the first one {ends[0]}): {self._quick}"
+            return
+        if not race.n_folds:
+            self.summary_ = (
+                f"No time to judge models on all rows: {next(iter(self.weights_))}, the best on few rows."
+            )
             return
         self.summary_ = (
             f"{judged} of {len(race.entries)} models judged by {race.n_folds} of {len(race.folds)} folds of"
@@ -279,6 +289,11 @@ class _Ticker:
 def _course(lines: Sequence[tuple[str, float, float]]) -> pd.DataFrame:
     """Who was judged when, and how well."""
     return pd.DataFrame(lines, columns=["model", "seconds", "log_likelihood"])
+
+
+def _alone(name: str) -> Blend:
+    """Return a mixture of one, about which nothing is known."""
+    return Blend({name: 1.0}, {name: np.nan}, np.nan, np.inf, 0)
 
 
 def _board(entries: Sequence[Any], weights: Mapping[str, float]) -> pd.DataFrame:

@@ -33,6 +33,9 @@ _SHARE = 0.01
 """Weight in the mixture of a heat with which a candidate stays in the race, whatever its own place, and
 below which a model is not worth its time in the end."""
 
+_HEATS = 0.4
+"""Share of the time that heats on few rows may take: what counts is how models do on all rows."""
+
 _RESERVE = 0.15
 """Share of the time that is kept for the final fits, at least."""
 
@@ -81,6 +84,8 @@ class Race:
         """Run all heats that there is time for."""
         for size in first_rows(len(self.rows)):
             self._heat(size)
+        # Who did best on few rows is judged on all rows first: there may be no time for the others.
+        self.running.sort(key=lambda entry: -np.nan_to_num(entry.score, nan=-np.inf))
         # What takes a moment is judged in all folds at once, while the others start.
         light = [entry for entry in self.running if entry.candidate.light]
         heavy = [entry for entry in self.running if not entry.candidate.light]
@@ -97,7 +102,7 @@ class Race:
         if not len(fold.test):  # hardly any of these rows have a weight
             return
         said: dict[str, Floats] = {}
-        for heat, held in self._judge([Heat(entry, fold, size) for entry in self.running]):
+        for heat, held in self._judge([Heat(entry, fold, size) for entry in self.running], 1 - _HEATS):
             heat.entry.log_likelihood = held.log_likelihood
             said[heat.entry.name] = held.log_prob
         n_kept = max(_KEEP, -(-len(said) // 2))
@@ -193,6 +198,11 @@ class Race:
 
     # -- work ---------------------------------------------------------------------------------------------
 
+    def favourite(self) -> Entry | None:
+        """Return who did best on few rows; None if nobody ran a heat."""
+        ran = [entry for entry in self.entries if np.isfinite(entry.log_likelihood)]
+        return max(ran, key=lambda entry: entry.log_likelihood, default=None)
+
     def refit(self, blend: Blend) -> dict[str, Any]:
         """Fit the models of a mixture to all rows; those for which there was no time are missing."""
         chosen = sorted(
@@ -210,13 +220,15 @@ class Race:
         least = _RESERVE * self.crew.clock.budget
         judged = [entry for entry in self.entries if 0 in entry.held]
         if not judged:
-            return least
+            favourite = self.favourite()
+            needed = 0.0 if favourite is None else _CAUTION * favourite.expected(len(self.rows))
+            return float(np.clip(needed, least, (1 - _HEATS) * self.crew.clock.budget))
         top = sorted(judged, key=lambda entry: -entry.score)[:_MEMBERS]
         fits = [1.25 * entry.fit_seconds for entry in top]
         return max(least, _CAUTION * max(max(fits), sum(fits) / self.crew.n_workers))
 
-    def _judge(self, heats: Sequence[Heat]) -> list[tuple[Heat, HeldOut]]:
-        """Do what there is time for."""
+    def _judge(self, heats: Sequence[Heat], kept: float = 0.0) -> list[tuple[Heat, HeldOut]]:
+        """Do what there is time for, with a share `kept` of the whole time left at least."""
         tasks = [self._task(i, heat) for i, heat in enumerate(heats)]
 
         def told(task: Task, result: Done) -> None:
@@ -226,7 +238,10 @@ class Race:
                 heat.entry.done_at[heat.number] = self.crew.clock.seconds
             self._told(heat.entry.name)
 
-        done = {} if self.crew.interrupted else self.crew.run(tasks, self._reserve, told)
+        def reserve() -> float:
+            return max(self._reserve(), kept * self.crew.clock.budget)
+
+        done = {} if self.crew.interrupted else self.crew.run(tasks, reserve, told)
         results = [(heat, done.get(i, Done(status="stopped"))) for i, heat in enumerate(heats)]
         return [(heat, result.value) for heat, result in results if result.status == "ok"]
 
