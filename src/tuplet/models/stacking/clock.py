@@ -159,7 +159,7 @@ class Crew:
         kept = reserve()
         if self.clock.left - kept <= task.expected:
             return Done(status="no time")
-        limit = (self.clock.left - kept) * _PART if task.unknown else None
+        limit = self.clock.left * _PART if task.unknown else None
         try:
             value = self._workers.run(
                 _work,
