@@ -94,8 +94,8 @@ def _work(rows: Rows) -> int:
 def default_candidates(rows: Rows, rules: Sequence[Any] = ()) -> list[Candidate]:
     """What is worth a try for these rows, the cheap ones first; with rules of experts, if there are any."""
     return [
+        *_shared(),  # first: with many class variables there may be time for nothing else
         *_linear(rows),
-        *_shared(),
         *_rules(rows, rules),
         *_kernels(rows),
         *_forests(rows),
