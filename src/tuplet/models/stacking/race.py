@@ -178,7 +178,9 @@ class Race:
         for entry in self.running:
             if entry.name in said and entry.name not in kept:
                 entry.status = f"dropped after {where}"
-        return [entry for entry in self.running if entry.name in kept]
+        # Who ran before, and was not reached this time, may still be good.
+        waiting = {entry.name for entry in self.running if entry.n_rows and entry.status == "no time"}
+        return [entry for entry in self.running if entry.name in kept | (waiting - said.keys())]
 
     def blend(self, names: Sequence[str] | None = None) -> Blend | None:
         """Return the best mixture of those judged in all folds that count; None if there is nobody."""
@@ -199,9 +201,17 @@ class Race:
     # -- work ---------------------------------------------------------------------------------------------
 
     def favourite(self) -> Entry | None:
-        """Return who did best on few rows; None if nobody ran a heat."""
+        """Return who did best on few rows, of those that there is time to fit to all rows; None if nobody."""
         ran = [entry for entry in self.entries if np.isfinite(entry.log_likelihood)]
-        return max(ran, key=lambda entry: entry.log_likelihood, default=None)
+        affordable = [entry for entry in ran if self._final_seconds(entry) <= self._after_heats]
+        return max(affordable, key=lambda entry: entry.log_likelihood, default=None)
+
+    @property
+    def _after_heats(self) -> float:
+        return (1 - _HEATS) * self.crew.clock.budget
+
+    def _final_seconds(self, entry: Entry) -> float:
+        return _CAUTION * entry.expected(len(self.rows))
 
     def refit(self, blend: Blend) -> dict[str, Any]:
         """Fit the models of a mixture to all rows; those for which there was no time are missing."""
@@ -221,8 +231,7 @@ class Race:
         judged = [entry for entry in self.entries if 0 in entry.held]
         if not judged:
             favourite = self.favourite()
-            needed = 0.0 if favourite is None else _CAUTION * favourite.expected(len(self.rows))
-            return float(np.clip(needed, least, (1 - _HEATS) * self.crew.clock.budget))
+            return max(least, 0.0 if favourite is None else self._final_seconds(favourite))
         top = sorted(judged, key=lambda entry: -entry.score)[:_MEMBERS]
         fits = [1.25 * entry.fit_seconds for entry in top]
         return max(least, _CAUTION * max(max(fits), sum(fits) / self.crew.n_workers))
