@@ -47,6 +47,9 @@ _FOREST_CELLS = 500_000
 _MANY_ROWS_PER_COLUMN = 20
 """Rows for each feature beyond which a logistic regression needs little regularisation."""
 
+_MANY_CELLS = 100_000_000
+"""Rows times features times labels beyond which a shared tree looks at few features for a split."""
+
 _QUICK_CELLS = 4_000_000
 """Rows times features times labels that a logistic chain learns from in well under a second."""
 
@@ -94,7 +97,7 @@ def _work(rows: Rows) -> int:
 def default_candidates(rows: Rows, rules: Sequence[Any] = ()) -> list[Candidate]:
     """What is worth a try for these rows, the cheap ones first; with rules of experts, if there are any."""
     return [
-        *_shared(),  # first: with many class variables there may be time for nothing else
+        *_shared(rows),  # first: with many class variables there may be time for nothing else
         *_linear(rows),
         *_rules(rows, rules),
         *_kernels(rows),
@@ -158,18 +161,23 @@ def _linear(rows: Rows) -> Iterator[Candidate]:
     yield Candidate("5 chains of logistic", _chains(_logistic(rows, 0.05), 5), (more,))
 
 
-def _shared() -> Iterator[Candidate]:
+def _shared(rows: Rows) -> Iterator[Candidate]:
     """Yield forests for all class variables together: what there is time for where they are many."""
-    larger = ExtraTreesClassifier(400, bootstrap=True, max_features=0.5, min_samples_leaf=2)
+    features: Any = 0.5 if _work(rows) <= _MANY_CELLS else "sqrt"
+
+    def trees(n: int, leaf: int) -> Any:
+        return ExtraTreesClassifier(n, bootstrap=True, max_features=features, min_samples_leaf=leaf)
+
     forest = RandomForestClassifier(200, max_features=0.3, min_samples_leaf=3)
     yield Candidate(
         "shared extra-trees",
-        SharedForestClassifier(),
+        SharedForestClassifier(trees(100, 2)),
         (
-            ("more shared extra-trees", SharedForestClassifier(larger)),
+            ("more shared extra-trees", SharedForestClassifier(trees(400, 2))),
             ("shared forest", SharedForestClassifier(forest)),
         ),
     )
+    yield Candidate("deep shared extra-trees", SharedForestClassifier(trees(100, 1)))
 
 
 def _kernels(rows: Rows) -> Iterator[Candidate]:
