@@ -8,8 +8,8 @@ first of three shuffled folds); chains on the sets of rcv1 would take hours and 
 time, down to a second. Last, what the mixtures are made of.
 
 The candidates and the rules of the race were chosen by held-out rows of the training parts. After a first run
-of ten minutes each the race was changed to spend less time on models without weight; emotions and Rf1 are from a
-second run with that change, and both runs were made beside other work, before shared forests were candidates.
+of ten minutes each, the race was changed to spend less time on models without weight; emotions and Rf1 are
+from a second run with that change. Both were made beside other work, before shared forests were candidates.
 After a first run of a minute each, in which sets with a hundred labels had time for a logistic chain only,
 these joined, and heats on few rows were bounded. The tables of a minute are from after that.
 
