@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from tuplet.cli.predicting import Ask, predicted
 from tuplet.cli.tables import Columns
 from tuplet.cli.terminal import out, show
 from tuplet.exceptions import InputError, IntractableError, LabelError
+from tuplet.plots.dependence import mean_information
 from tuplet.prediction import JointPrediction
 from tuplet.space.words import chance_text, combination_texts, is_yes_no
 
@@ -99,25 +101,17 @@ def _dependences(console: Any, prediction: JointPrediction) -> None:
     if not 2 <= len(names) <= _MANY:
         return
     try:
-        tables = prediction.distribution.pairwise()
+        nats = mean_information(prediction.distribution)
     except IntractableError:
         return
-    pairs = {pair: _information(table[0]) for pair, table in tables.items()}
-    best = sorted(pairs, key=lambda pair: -pairs[pair])[:_PAIRS]
-    rows = [(names[a], names[b], f"{pairs[a, b]:.3f}") for a, b in best if pairs[a, b] >= _LITTLE]
+    best = sorted(combinations(range(len(names)), 2), key=lambda pair: -nats[pair])[:_PAIRS]
+    rows = [(names[a], names[b], f"{nats[a, b]:.3f}") for a, b in best if nats[a, b] >= _LITTLE]
     console.print()
     if rows:
         title = "What labels tell about each other in this row (nats)"
         show(title, ["", "", "information"], rows, left=2)
     else:
         console.print("In this row, no label tells anything about another.")
-
-
-def _information(p: np.ndarray) -> float:
-    """Mutual information of a table (k_a, k_b)."""
-    expected = p.sum(axis=1, keepdims=True) * p.sum(axis=0, keepdims=True)
-    some = p > 0
-    return float(np.sum(p[some] * np.log(p[some] / expected[some])))
 
 
 def _truth(console: Any, prediction: JointPrediction, Y: pd.DataFrame) -> None:

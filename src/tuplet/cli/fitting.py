@@ -26,7 +26,6 @@ _FEW = 20
 
 def read_data(path: str, targets: str | None, ignore: str | None, format: str | None) -> Dataset:
     """Read a table, without the columns that are to be ignored."""
-    # A name may hold a comma; whole text first, since a list would be cut there.
     data = read_table(path, targets=split_names(targets) or None, format=format)
     left_out = split_names(ignore)
     lacking = [name for name in left_out if name not in data.X]
@@ -82,11 +81,7 @@ def _describe(model: Any) -> None:
 
 
 def _size_text(n_bytes: int) -> str:
-    for unit in ("bytes", "kB", "MB"):
-        if n_bytes < 1000 or unit == "MB":
-            return f"{n_bytes:,.0f} {unit}"
-        n_bytes = round(n_bytes / 1000)
-    raise AssertionError("every size has a unit")
+    return f"{n_bytes / 1e6:,.0f} MB" if n_bytes >= 999_500 else f"{n_bytes / 1e3:,.0f} kB"
 
 
 def read_data_or_all(path: str, targets: str | None, format: str | None) -> Dataset:

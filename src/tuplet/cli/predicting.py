@@ -15,6 +15,7 @@ from tuplet.cli.sinks import open_sink, output_format
 from tuplet.cli.tables import Columns
 from tuplet.cli.terminal import note, out, show
 from tuplet.datasets.files.chunks import Chunk
+from tuplet.datasets.files.table import as_label
 from tuplet.exceptions import InputError, LabelError
 from tuplet.losses import Loss
 from tuplet.prediction import JointPrediction
@@ -139,7 +140,7 @@ def predicted(model: Any, columns: Columns, frame: pd.DataFrame, ask: Ask) -> Jo
     prediction: JointPrediction = model.predict_joint(columns.features_of(frame, ask.data))
     if ask.use_labels:
         there = [name for name in columns.variables if name in frame]
-        prediction = prediction.given({name: columns.as_labels(frame[name]) for name in there})
+        prediction = prediction.given({name: as_label(frame[name]) for name in there})
     return prediction.given(ask.known) if ask.known else prediction
 
 

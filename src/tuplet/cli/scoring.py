@@ -16,6 +16,7 @@ from tuplet.cli.tables import Columns
 from tuplet.cli.terminal import out, remark, say, show
 from tuplet.datasets import Dataset
 from tuplet.evaluate import compare, default_peers
+from tuplet.evaluate.work import Answer
 from tuplet.metrics import exact_match, get_scorer
 from tuplet.models import IndependentClassifier
 from tuplet.space import ClassSpace
@@ -34,8 +35,9 @@ _SCORES = {
 
 
 def scores_of(model: Any, X: Any, Y: pd.DataFrame) -> dict[str, float]:
-    """Return the scores of a model on rows whose labels are known."""
-    return {name: float(get_scorer(name)(model, X, Y)) for name in _SCORES}
+    """Return the scores of a model on rows whose labels are known, all from one prediction."""
+    answer = Answer(model, X)
+    return {name: float(get_scorer(name)(answer, X, Y)) for name in _SCORES}
 
 
 def evaluate_model(model: Any, path: str, format: str | None, as_json: bool) -> None:

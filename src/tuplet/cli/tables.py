@@ -83,11 +83,7 @@ class Columns:
                 f"{where!r} lacks the class variable{'s' if len(lacking) > 1 else ''} {listing(lacking, 5)};"
                 " what is asked for needs their true labels."
             )
-        return pd.DataFrame({name: self.as_labels(frame[name]) for name in self.variables})
-
-    def as_labels(self, column: pd.Series) -> pd.Series:
-        """Return a column as labels: 0 and 1 as numbers, whatever a file declares them as."""
-        return as_label(column)
+        return pd.DataFrame({name: as_label(frame[name]) for name in self.variables})
 
     def has_labels(self, frame: pd.DataFrame) -> bool:
         """Whether a table has all class variables."""

@@ -146,9 +146,9 @@ class SharedForestClassifier(JointClassifier):
         return sparse.csr_array((np.ones(n * t), columns.ravel(), starts), shape=(n, int(sizes.sum())))
 
     def _met(self, leaves: Any) -> Floats:
-        """Return shares (n, P) of the label patterns of training rows in these leaves."""
+        """Return weights (n, P) of the label patterns of training rows in these leaves, not normalised."""
         require_size("The combinations that rows meet in leaves", leaves.shape[0], len(self._patterns))
-        return np.asarray((leaves @ self._table).toarray()) / max(1, len(self.forest_.estimators_))
+        return np.asarray((leaves @ self._table).toarray())
 
     def _marginals(self, met: Floats) -> list[Floats]:
         """Return probabilities (n, k) of each variable among those who were met and have it."""
