@@ -177,7 +177,11 @@ def _shared(rows: Rows) -> Iterator[Candidate]:
             ("shared forest", SharedForestClassifier(forest)),
         ),
     )
-    yield Candidate("deep shared extra-trees", SharedForestClassifier(trees(100, 1)))
+    yield Candidate(
+        "deep shared extra-trees",
+        SharedForestClassifier(trees(100, 1)),
+        (("more deep shared extra-trees", SharedForestClassifier(trees(400, 1))),),
+    )
 
 
 def _kernels(rows: Rows) -> Iterator[Candidate]:

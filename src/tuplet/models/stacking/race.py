@@ -33,6 +33,10 @@ _SHARE = 0.01
 """Weight in the mixture of a heat with which a candidate stays in the race, whatever its own place, and
 below which a model is not worth its time in the end."""
 
+_CHEAP = 0.02
+"""Share of the time below which a candidate stays in the race as long as it is not clearly worse than the
+best: a fold of few rows says little."""
+
 _HEATS = 0.4
 """Share of the time that heats on few rows may take: what counts is how models do on all rows."""
 
@@ -85,15 +89,20 @@ class Race:
         for size in first_rows(len(self.rows)):
             self._heat(size)
         # Who did best on few rows is judged on all rows first: there may be no time for the others.
-        self.running.sort(key=lambda entry: -np.nan_to_num(entry.score, nan=-np.inf))
+        self._sort()
         # What takes a moment is judged in all folds at once, while the others start.
         light = [entry for entry in self.running if entry.candidate.light]
         heavy = [entry for entry in self.running if not entry.candidate.light]
         self._judge([*self._heats(light, range(len(self.folds))), *self._heats(heavy, [0])])
         said = {entry.name: entry.held[0].log_prob for entry in self._with(1)}
         self.running = self._best(said, self.folds[0].test_weight, "the first fold", _KEEP_LATE)
+        self._sort()
         self._judge(self._heats(self.running, range(1, len(self.folds))))
         self._try_richer()
+
+    def _sort(self) -> None:
+        """Let who did best so far start first."""
+        self.running.sort(key=lambda entry: -np.nan_to_num(entry.score, nan=-np.inf))
 
     def _heat(self, size: int) -> None:
         """Judge the candidates by the last third of some rows."""
@@ -160,7 +169,7 @@ class Race:
         return [entry for entry in self.entries if all(f in entry.held for f in range(k))]
 
     def _best(self, said: dict[str, Floats], weight: Floats, where: str, n_kept: int) -> list[Entry]:
-        """Return the best of those that ran, and who has weight in a mixture of all of them."""
+        """Return the best of those that ran, who has weight in a mixture of all, and who is cheap to keep."""
         if not said:
             return list(self.running)
         log_prob = np.stack(list(said.values()), axis=1)
@@ -170,10 +179,13 @@ class Race:
         if finite.any():
             shares[finite] = mixture_weights(log_prob[:, finite], weight).weights
         places = np.argsort(np.argsort(-alone))
+        behind = log_prob[:, [int(alone.argmax())]] - log_prob
+        clear = [not ok or gain_of(each, weight).is_clear for ok, each in zip(finite, behind.T, strict=True)]
+        cheap = {entry.name for entry in self.running if self._is_cheap(entry)}
         kept = {
             name
-            for name, place, share in zip(said, places, shares, strict=True)
-            if place < n_kept or share > _SHARE
+            for name, place, share, worse in zip(said, places, shares, clear, strict=True)
+            if place < n_kept or share > _SHARE or (name in cheap and not worse)
         }
         for entry in self.running:
             if entry.name in said and entry.name not in kept:
@@ -181,6 +193,11 @@ class Race:
         # Who ran before, and was not reached this time, may still be good.
         waiting = {entry.name for entry in self.running if entry.n_rows and entry.status == "no time"}
         return [entry for entry in self.running if entry.name in kept | (waiting - said.keys())]
+
+    def _is_cheap(self, entry: Entry) -> bool:
+        """Whether all folds of a candidate take little of the time."""
+        seconds = len(self.folds) * entry.expected(len(self.rows)) / self.crew.n_workers
+        return seconds <= _CHEAP * self.crew.clock.budget
 
     def blend(self, names: Sequence[str] | None = None) -> Blend | None:
         """Return the best mixture of those judged in all folds that count; None if there is nobody."""
