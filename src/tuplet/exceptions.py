@@ -5,6 +5,7 @@ TupletError
 ├── InputError (also a ValueError)            the data or an argument cannot be used
 │   ├── DataFormatError                       a file that is not what its format asks for
 │   ├── LabelError                            a label that the class space does not know
+│   ├── NoTargetsError                        a table of which nothing says what the class variables are
 │   ├── ModelFileError                        a model that cannot be saved, or a file that holds none
 │   ├── NoSuchRowError (also an IndexError)    a row that a prediction does not have
 │   └── ImpossibleEvidenceError               conditioning on something of probability zero
@@ -30,6 +31,7 @@ __all__ = [
     "MissingDependencyError",
     "ModelFileError",
     "NoSuchRowError",
+    "NoTargetsError",
     "TupletError",
     "TupletWarning",
 ]
@@ -72,6 +74,10 @@ class DataFormatError(InputError):
 
 class LabelError(InputError):
     """A label that the class space does not know."""
+
+
+class NoTargetsError(InputError):
+    """A table of which nothing says which columns are class variables."""
 
 
 class ModelFileError(InputError):

@@ -168,7 +168,7 @@ def compare(
     chosen = {}
     for name in split_names(models):
         kind, _, inside = name.partition(":")
-        chosen[name] = make_model(kind, estimator=inside or None, time_budget=time_budget)
+        chosen[name] = make_model(kind, estimator=inside or None, option="--models", time_budget=time_budget)
     if not chosen:
         raise InputError("--models: name at least one model.")
     compare_models(

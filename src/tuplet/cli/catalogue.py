@@ -70,6 +70,7 @@ def make_model(
     estimator: str | None = None,
     settings: Sequence[str] = (),
     rules: Path | None = None,
+    option: str = "--model",
     **common: Any,
 ) -> Any:
     """Return an unfitted model.
@@ -84,10 +85,12 @@ def make_model(
         "parameter=value" each; values are Python literals, anything else is text.
     rules : Path, optional
         A file of rules, text or JSON.
+    option : str
+        What the user gave the name with.
     **common
         Parameters that are set where the model has them: a seed, a time budget.
     """
-    model = _named(name)
+    model = _named(name, option)
     known = model.get_params(deep=False)
     model.set_params(**{key: value for key, value in common.items() if key in known and value is not None})
     if estimator is not None:
@@ -104,11 +107,11 @@ def make_model(
     return model
 
 
-def _named(name: str) -> Any:
+def _named(name: str, option: str) -> Any:
     kind = getattr(tuplet, name, None)
     if name not in MODELS and isinstance(kind, type) and issubclass(kind, tuplet.JointClassifier):
         return kind()
-    return _entry(name, MODELS, "--model").make()
+    return _entry(name, MODELS, option).make()
 
 
 def _entry(name: str, entries: dict[str, Entry], option: str) -> Entry:

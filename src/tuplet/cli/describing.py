@@ -14,7 +14,7 @@ from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from tuplet.cli.terminal import out, show
 from tuplet.datasets import Dataset
 from tuplet.persistence import ModelHeader
-from tuplet.space.words import clip
+from tuplet.space.words import clip, first_words
 
 __all__ = ["describe_data", "describe_model"]
 
@@ -41,7 +41,7 @@ def describe_model(path: str, header: ModelHeader, as_json: bool) -> None:
     show(Path(path).name, ["", ""], facts, left=2)
     console.print()
     rows = [
-        (each.name, clip(", ".join(map(str, each.labels)), _LABELS), len(each.labels))
+        (each.name, first_words([str(label) for label in each.labels], ", ", _LABELS), len(each.labels))
         for each in header.variables
     ]
     show("Class variables", ["name", "values", "labels"], rows, left=2)
@@ -86,7 +86,7 @@ def _show_variables(variables: dict[str, dict[str, Any]]) -> None:
     rows = [
         (
             name,
-            clip(", ".join(f"{label} {n:,}" for label, n in each["counts"].items()), _LABELS),
+            first_words([f"{label} {n:,}" for label, n in each["counts"].items()], ", ", _LABELS),
             each["missing"],
         )
         for name, each in list(variables.items())[:_COLUMNS]

@@ -12,7 +12,7 @@ from tuplet.cli.catalogue import split_names
 from tuplet.cli.outputs import is_special
 from tuplet.cli.terminal import note, remark, say, show
 from tuplet.datasets import Dataset, read_table
-from tuplet.exceptions import InputError
+from tuplet.exceptions import InputError, NoTargetsError
 from tuplet.persistence import save_model
 from tuplet.space.words import first_words
 
@@ -92,12 +92,10 @@ def read_data_or_all(path: str, targets: str | None, format: str | None) -> Data
     source: Any = _Stream(path) if once else path
     try:
         return read_table(source, format=format)
-    except InputError as error:
-        if "nothing says which columns" not in str(error):
-            raise
-    if once:
-        source.seek(0)
-    return read_table(source, targets=[], format=format)
+    except NoTargetsError:
+        if once:
+            source.seek(0)
+        return read_table(source, targets=[], format=format)
 
 
 class _Stream(BytesIO):

@@ -19,6 +19,7 @@ from tuplet.evaluate import compare, default_peers
 from tuplet.evaluate.work import Answer
 from tuplet.metrics import exact_match, get_scorer
 from tuplet.models import IndependentClassifier
+from tuplet.prediction import JointPrediction
 from tuplet.space import ClassSpace
 from tuplet.space.containers import listing
 
@@ -34,9 +35,8 @@ _SCORES = {
 }
 
 
-def scores_of(model: Any, X: Any, Y: pd.DataFrame) -> dict[str, float]:
-    """Return the scores of a model on rows whose labels are known, all from one prediction."""
-    answer = Answer(model, X)
+def scores_of(answer: Answer, X: Any, Y: pd.DataFrame) -> dict[str, float]:
+    """Return the scores of a prediction for rows whose labels are known."""
     return {name: float(get_scorer(name)(answer, X, Y)) for name in _SCORES}
 
 
@@ -46,14 +46,15 @@ def evaluate_model(model: Any, path: str, format: str | None, as_json: bool) -> 
     frame = columns.whole(path, format)
     X, Y = columns.features_of(frame, path), columns.labels_of(frame, path)
     _warn_of_new_labels(model.space_, Y)
-    ours = scores_of(model, X, Y)
-    each = _by_variable(model, X, Y)
+    answer = Answer(model, X)
+    ours, each = scores_of(answer, X, Y), _by_variable(answer.prediction, Y)
     if as_json:
-        answer = {"rows": len(Y), "scores": ours, "accuracy": each}
-        sys.stdout.write(json.dumps(answer, indent=2) + "\n")
+        said = {"rows": len(Y), "scores": ours, "accuracy": each}
+        sys.stdout.write(json.dumps(said, indent=2) + "\n")
         return
     # Of the labels one by one: with many variables, frequencies of combinations would know the rows by heart.
-    floor = scores_of(IndependentClassifier(DummyClassifier(strategy="prior")).fit(X, Y), X, Y)
+    frequencies = IndependentClassifier(DummyClassifier(strategy="prior")).fit(X, Y)
+    floor = scores_of(Answer(frequencies, X), X, Y)
     console = out()
     rows = [(name, about, f"{ours[name]:.3f}", f"{floor[name]:.3f}") for name, about in _SCORES.items()]
     where = "standard input" if path == "-" else path
@@ -74,8 +75,7 @@ def _warn_of_new_labels(space: ClassSpace, Y: pd.DataFrame) -> None:
             )
 
 
-def _by_variable(model: Any, X: Any, Y: pd.DataFrame) -> dict[str, float]:
-    prediction = model.predict_joint(X)
+def _by_variable(prediction: JointPrediction, Y: pd.DataFrame) -> dict[str, float]:
     decided = label_frame(prediction.space, prediction._decide("hamming", "evaluate"))
     known = {name: Y[name].notna().to_numpy() for name in Y}
     return {

@@ -17,9 +17,8 @@ import pandas as pd
 
 from tuplet.datasets.files.parquet import parquet_batches
 from tuplet.datasets.files.read import read_frame
-from tuplet.datasets.files.source import Source, Where, detect
+from tuplet.datasets.files.source import Source, Where, detect, opening, require_stream
 from tuplet.datasets.files.text import parse_rows, read_names, separator
-from tuplet.exceptions import InputError
 
 __all__ = ["Chunk", "read_chunks"]
 
@@ -121,22 +120,14 @@ def _opened(source: Where) -> Iterator[tuple[io.BufferedReader, str, Path | None
 
 
 def _open_path(path: Path) -> io.BufferedReader:
-    try:
+    with opening(path, "read_chunks"):
         return io.BufferedReader(io.FileIO(path), _HEAD)
-    except FileNotFoundError:
-        raise InputError(f"read_chunks: there is no file {str(path)!r}; check the path.") from None
-    except (OSError, ValueError) as error:  # a null byte in a path is a ValueError
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f"read_chunks: {str(path)!r} cannot be read: {reason}.") from None
 
 
 def _buffered(stream: Any) -> io.BufferedReader:
     if isinstance(stream, io.BufferedReader):
         return stream
-    if not hasattr(stream, "read"):
-        raise InputError(
-            f"read_chunks: expected a path, '-' or a file object, found {type(stream).__name__}; pass a path."
-        )
+    require_stream(stream, "read_chunks")
     if not isinstance(stream, io.RawIOBase | io.BytesIO):
         content = stream.read()
         stream = io.BytesIO(content.encode() if isinstance(content, str) else bytes(content))

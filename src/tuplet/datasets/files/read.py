@@ -17,7 +17,7 @@ from tuplet.datasets.files.svmlight import read_svmlight_table
 from tuplet.datasets.files.table import Table, make_dataset, take_shipped
 from tuplet.datasets.files.targets import Targets, choose_targets
 from tuplet.datasets.files.text import read_csv, read_tsv
-from tuplet.exceptions import InputError
+from tuplet.exceptions import InputError, NoTargetsError
 
 __all__ = ["read_frame", "read_table"]
 
@@ -68,7 +68,9 @@ def read_table(
     DataFormatError
         If the file is damaged, cut short, or not of its format; `line` says where.
     InputError
-        If there is no such file, or nothing says which columns are class variables.
+        If there is no such file.
+    NoTargetsError
+        If nothing says which columns are class variables.
 
     Notes
     -----
@@ -127,7 +129,7 @@ def _targets(table: Table, source: Source, targets: Targets | None, labels: Wher
     beside_it = beside(source.path)
     if beside_it is not None:
         return read_labels(open_source(beside_it), columns)
-    raise InputError(
+    raise NoTargetsError(
         f"read_table: nothing says which columns of {source.name!r} are class variables; give targets=, by"
         f" name, pattern or position, of {', '.join(columns[:8])}{' ...' if len(columns) > 8 else ''}."
     )

@@ -6,13 +6,25 @@ import gzip
 import re
 import sys
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, NoReturn, TypeAlias
 
 from tuplet.exceptions import DataFormatError, InputError
 
-__all__ = ["FORMATS", "MAX_CELLS", "Source", "Where", "detect", "open_source", "require_cells"]
+__all__ = [
+    "FORMATS",
+    "MAX_CELLS",
+    "Source",
+    "Where",
+    "detect",
+    "open_source",
+    "opening",
+    "require_cells",
+    "require_stream",
+]
 
 Where: TypeAlias = str | Path | IO[Any]
 """A path, "-" for standard input, or a file object."""
@@ -84,25 +96,34 @@ def open_source(where: Where) -> Source:
     """Read everything that a path, "-" (standard input) or a file object has, and unpack gzip."""
     if isinstance(where, (str, Path)) and str(where) != "-":
         path = Path(where).expanduser()
-        return _unpacked(Source(str(where), _read_path(path), path))
+        with opening(path, "read_table"):
+            content = path.read_bytes()
+        return _unpacked(Source(str(where), content, path))
     stream = sys.stdin.buffer if isinstance(where, (str, Path)) else where
-    if not hasattr(stream, "read"):
-        raise InputError(
-            f"read_table: expected a path, '-' or a file object, found {type(stream).__name__}; pass a path."
-        )
+    require_stream(stream, "read_table")
     name = "standard input" if stream is sys.stdin.buffer else str(getattr(stream, "name", "file object"))
-    content = stream.read()
-    return _unpacked(Source(name, content.encode() if isinstance(content, str) else bytes(content), None))
+    read = stream.read()
+    return _unpacked(Source(name, read.encode() if isinstance(read, str) else bytes(read), None))
 
 
-def _read_path(path: Path) -> bytes:
+@contextmanager
+def opening(path: Path, reader: str) -> Iterator[None]:
+    """Say in one sentence why a reader cannot have a file."""
     try:
-        return path.read_bytes()
+        yield
     except FileNotFoundError:
-        raise InputError(f"read_table: there is no file {str(path)!r}; check the path.") from None
+        raise InputError(f"{reader}: there is no file {str(path)!r}; check the path.") from None
     except (OSError, ValueError) as error:  # a null byte in a path is a ValueError
         reason = getattr(error, "strerror", None) or error
-        raise InputError(f"read_table: {str(path)!r} cannot be read: {reason}.") from None
+        raise InputError(f"{reader}: {str(path)!r} cannot be read: {reason}.") from None
+
+
+def require_stream(stream: Any, reader: str) -> None:
+    """Refuse what cannot be read from."""
+    if not hasattr(stream, "read"):
+        raise InputError(
+            f"{reader}: expected a path, '-' or a file object, found {type(stream).__name__}; pass a path."
+        )
 
 
 def _unpacked(source: Source) -> Source:

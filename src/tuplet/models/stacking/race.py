@@ -99,6 +99,8 @@ class Race:
         self._sort()
         self._judge(self._heats(self.running, range(1, len(self.folds))))
         self._try_richer()
+        self._try_again()
+        self._try_richer()
 
     def _sort(self) -> None:
         """Let who did best so far start first."""
@@ -127,15 +129,24 @@ class Race:
         blend = self.blend()
         if blend is None:
             return
+        known = {entry.name for entry in self.entries}
         ranked = sorted(self._with(self.n_folds), key=lambda entry: -blend.weights.get(entry.name, 0.0))
         new = [
             entry.richer(name, model)
             for entry in ranked
             if blend.weights.get(entry.name, 0.0) > _SHARE
             for name, model in entry.candidate.richer
+            if name not in known
         ]
         self.entries += new
         self._judge(self._heats(new, range(self.n_folds)))
+
+    def _try_again(self) -> None:
+        """Judge in all folds who was dropped, the best first: there is time, and chance may have erred."""
+        judged = {entry.name for entry in self._with(self.n_folds)}
+        dropped = [entry for entry in self.entries if entry.n_rows and entry.name not in judged]
+        dropped.sort(key=lambda entry: (not entry.held, -np.nan_to_num(entry.score, nan=-np.inf)))
+        self._judge([heat for entry in dropped for heat in self._heats([entry], range(self.n_folds))])
 
     # -- who is left --------------------------------------------------------------------------------------
 
