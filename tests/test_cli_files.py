@@ -273,6 +273,12 @@ def test_rules_are_printed_with_their_names(folder, tmp_path):
     assert "[home] 0.99: Chinstrap -> Dream" in shown
 
 
+def test_an_unknown_model_is_told_with_the_option_that_named_it(folder):
+    said = run("compare", folder / "p.csv", "-t", "sex", "--models", "chan", code=1).stderr
+    assert "--models: expected one of" in said
+    assert "did you mean 'chain'?" in " ".join(said.split())
+
+
 def test_information_about_a_stream(folder):
     text = (folder / "p.csv").read_text()
     assert "standard input: 344 rows, 10 columns" in run("info", "-", stdin=text).stdout
@@ -290,6 +296,15 @@ def test_an_interrupted_comparison_replaces_nothing(folder, tmp_path, monkeypatc
     result = run(*asked, "--out", page, code=130)
     assert "stopped; nothing was written" in result.stderr
     assert page.read_text() == "old"
+
+
+def test_ctrl_c_inside_of_a_compiled_loop_is_told_as_such(folder, tmp_path, monkeypatch):
+    def stop(*_, **__):
+        raise SystemError("a kernel returned a result with an exception set") from KeyboardInterrupt()
+
+    monkeypatch.setattr(tuplet.ChainClassifier, "_fit", stop)
+    asked = ["fit", folder / "p.csv", "-t", "sex", "-m", "chain", "-o", tmp_path / "m.tuplet"]
+    assert "stopped; nothing was written" in run(*asked, code=130).stderr
 
 
 def test_what_nobody_foresaw_is_one_sentence(folder, monkeypatch):

@@ -99,7 +99,7 @@ def command(function: _Command) -> _Command:
         except (TupletError, NotFittedError) as error:
             _fail(_in_our_words(str(error)), 1)
         except KeyboardInterrupt:
-            _fail("stopped; nothing was written.", INTERRUPTED)
+            _stopped()
         except BrokenPipeError:
             # Whoever read our output has enough; Python must not complain when it closes the stream.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -111,9 +111,15 @@ def command(function: _Command) -> _Command:
         except typer.Exit:
             raise
         except Exception as error:
+            if isinstance(error.__cause__, KeyboardInterrupt):  # what a compiled loop makes of Ctrl-C
+                _stopped()
             _fail(f"{_where(error)}. This is a fault of tuplet; please report it with the command.", 1)
 
     return cast(_Command, guarded)
+
+
+def _stopped() -> None:
+    _fail("stopped; nothing was written.", INTERRUPTED)
 
 
 def _fail(message: str, code: int) -> None:
