@@ -5,6 +5,7 @@ import pickle
 import time
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -55,7 +56,7 @@ class Hours:
 class Pretender:
     """Does no work: judges by the quality of a candidate, and takes its time for it."""
 
-    n_workers, interrupted = 1, False
+    n_workers, interrupted, start_seconds = 1, False, 0.0
 
     def __init__(self, clock, rng):
         self.clock, self.rng = clock, rng
@@ -271,12 +272,21 @@ def test_the_quick_model_takes_as_many_rows_as_it_has_time_for():
     rng = np.random.default_rng(0)
     space = ClassSpace.from_labels([[0, 0], [1, 1]])
     rows = Rows(np.zeros((100_000, 100)), rng.integers(2, size=(100_000, 2)), None, space)
-    _, some = quick_model(rows)
+    _, some = quick_model(rows, 1.0)
     assert 5_000 < len(some) < 15_000
+    _, more = quick_model(rows, 60.0)
+    assert len(more) == 5 * len(some)
     weights = np.zeros(100_000)
     weights[17] = 1.0
-    _, one = quick_model(Rows(rows.X, rows.codes, weights, space))
+    _, one = quick_model(Rows(rows.X, rows.codes, weights, space), 1.0)
     assert len(one) == 1
+
+
+def test_texts_count_as_the_columns_that_they_become():
+    space = ClassSpace.from_labels([[0, 0], [1, 1]])
+    words = pd.DataFrame({"x": np.zeros(40_000), "word": [f"w{i % 200}" for i in range(40_000)]})
+    rows = Rows(words, np.zeros((40_000, 2), int), None, space)
+    assert len(quick_model(rows, 1.0)[1]) < 40_000 / 8
 
 
 def test_rows_without_weight_do_not_count_in_heats():

@@ -46,6 +46,11 @@ class Workers:
         Threads that numerical libraries may use in each process.
     modules : sequence of str
         What a process imports before any work is sent to it.
+
+    Attributes
+    ----------
+    start_seconds : float
+        How long it took until the last new process was ready.
     """
 
     def __init__(self, n_threads: int = 1, modules: Sequence[str] = ()) -> None:
@@ -54,6 +59,7 @@ class Workers:
         self._idle: list[ProcessPoolExecutor] = []
         self._alive: set[ProcessPoolExecutor] = set()
         self._stopped = False
+        self.start_seconds = 0.0
 
     def __enter__(self) -> Self:
         return self
@@ -118,6 +124,7 @@ class Workers:
                 return self._idle.pop(), True
             executor = _new_executor(self.n_threads, self.modules)
             self._alive.add(executor)
+        start = time.monotonic()
         try:
             # Until it is ready: imports are no part of a time limit.
             _wait(executor.submit(int), _sooner(None, deadline))
@@ -127,6 +134,7 @@ class Workers:
         except Exception as error:
             self._kill(executor)
             raise (StoppedError() if self._stopped else CrashedError(_what_happened(error))) from None
+        self.start_seconds = time.monotonic() - start
         return executor, False
 
     def _give_back(self, executor: ProcessPoolExecutor) -> None:

@@ -186,7 +186,7 @@ class AutoJointClassifier(JointClassifier):
 
     def _keep_quick(self, rows: Rows, reason: str) -> None:
         """Have something to return whatever comes."""
-        model, some = quick_model(rows)
+        model, some = quick_model(rows, float(self.time_budget))
         self.models_ = {_QUICK: fit_on(model, some)}
         self._blend = _alone(_QUICK)
         self._take_over(self._blend)

@@ -8,6 +8,8 @@ from importlib.util import find_spec
 from typing import Any, final
 
 import numpy as np
+import pandas as pd
+from pandas.api.types import is_numeric_dtype
 from scipy import sparse
 from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.impute import SimpleImputer
@@ -53,6 +55,9 @@ _MANY_CELLS = 100_000_000
 _QUICK_CELLS = 4_000_000
 """Rows times features times labels that a logistic chain learns from in well under a second."""
 
+_QUICK_TIMES = 5.0
+"""How many times as many it may be if there is time."""
+
 
 @final
 @dataclass(frozen=True)
@@ -78,9 +83,9 @@ class Candidate:
         return Candidate(self.name, seeded(self.model, int(rng.integers(2**31 - 1))), richer, self.light)
 
 
-def quick_model(rows: Rows) -> tuple[Any, Rows]:
-    """Return a model for which there is always time, and as many of the rows as it has time for."""
-    every = -(-_work(rows) // _QUICK_CELLS)
+def quick_model(rows: Rows, seconds: float) -> tuple[Any, Rows]:
+    """Return a model for which there is always time, and as many of the rows as so many seconds allow."""
+    every = -(-_work(rows) // int(_QUICK_CELLS * min(max(1.0, seconds / 2), _QUICK_TIMES)))
     used = np.flatnonzero(np.ones(len(rows)) if rows.weights is None else rows.weights)
     some = used[::every]
     strength = 1.0 if len(rows) > _MANY_ROWS_PER_COLUMN * rows.X.shape[1] else 0.1
@@ -90,8 +95,16 @@ def quick_model(rows: Rows) -> tuple[Any, Rows]:
 
 
 def _work(rows: Rows) -> int:
-    """Rows times features times labels."""
-    return max(1, len(rows) * int(rows.X.shape[1]) * sum(rows.space.cards))
+    """Rows times features, as 0/1 columns if they are no numbers, times labels."""
+    return max(1, len(rows) * _n_inputs(rows.X) * sum(rows.space.cards))
+
+
+def _n_inputs(X: Any) -> int:
+    """Columns that a classifier of numbers gets."""
+    if not isinstance(X, pd.DataFrame):
+        return int(X.shape[1])
+    words = [name for name in X.columns if not is_numeric_dtype(X[name].dtype)]
+    return int(X.shape[1]) - len(words) + sum(X[name].nunique() for name in words)
 
 
 def default_candidates(rows: Rows, rules: Sequence[Any] = ()) -> list[Candidate]:

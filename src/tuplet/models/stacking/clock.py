@@ -21,8 +21,11 @@ from tuplet.processes import CrashedError, OverTimeError, StoppedError, Workers
 
 __all__ = ["Clock", "Crew", "Done", "Task"]
 
-_PART = 0.25
-"""Share of the time left that a task of unknown length may take."""
+_PART, _FIRST_PART = 0.12, 0.5
+"""Share of the time left that a task of unknown length may take: now that others are done, and before."""
+
+_LATE = 0.4
+"""Share of the whole time that tasks of unknown length must leave to the others."""
 
 
 @final
@@ -96,7 +99,7 @@ class Crew:
         self._workers = Workers(1, ["tuplet.models.stacking.clock"])
         self._folder = tempfile.TemporaryDirectory(prefix="tuplet-")
         self._file = str(Path(self._folder.name) / "rows")
-        self._rows = rows
+        self._rows, self._any_done = rows, False
         joblib.dump(rows, self._file)
 
     def __enter__(self) -> Self:
@@ -126,6 +129,7 @@ class Crew:
             result = self._here(task, reserve) if task.light else self._there(task, reserve)
             with lock:
                 done[task.key] = result
+                self._any_done |= result.status == "ok"
                 if told is not None:
                     told(task, result)
 
@@ -159,7 +163,9 @@ class Crew:
         kept = reserve()
         if self.clock.left - kept <= task.expected:
             return Done(status="no time")
-        limit = self.clock.left * _PART if task.unknown else None
+        limit = self._limit() if task.unknown else None
+        if limit is not None and limit <= 0:
+            return Done(status="no time")
         try:
             value = self._workers.run(
                 _work,
@@ -176,6 +182,19 @@ class Crew:
         except CrashedError as crash:
             return Done(status=f"crashed: {crash}")
         return _outcome(value)
+
+    @property
+    def start_seconds(self) -> float:
+        """How long a new process takes until it can work."""
+        return self._workers.start_seconds
+
+    def _limit(self) -> float:
+        """Seconds that a task of unknown length gets."""
+        left = self.clock.left
+        if not self._any_done:
+            return left * _FIRST_PART
+        # To be cut off costs a new process: not for less than the time that it takes to start.
+        return min(max(left * _PART, self.start_seconds), left - self.clock.budget * _LATE)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ __all__ = ["Entry", "Heat"]
 _LEAST = -700.0
 """Log-probability at which a row that a candidate rules out is counted: a row may be impossible for all."""
 
-_GROWTH_OF_TIME = 1.3
+_GROWTH_OF_TIME = 1.1
 """Power of the number of rows with which the time of a fit is expected to grow."""
 
 

@@ -184,7 +184,7 @@ class Race:
         if not said:
             return list(self.running)
         log_prob = np.stack(list(said.values()), axis=1)
-        finite = np.isfinite(log_prob).all(axis=0)
+        finite = np.asarray(np.isfinite(log_prob).all(axis=0))
         alone = np.where(finite, weight @ np.where(finite, log_prob, 0.0), -np.inf)
         shares = np.zeros(len(said))
         if finite.any():
@@ -261,8 +261,11 @@ class Race:
             favourite = self.favourite()
             return max(least, 0.0 if favourite is None else self._final_seconds(favourite))
         top = sorted(judged, key=lambda entry: -entry.score)[:_MEMBERS]
+        if all(entry.candidate.light for entry in top):
+            return least
         fits = [1.25 * entry.fit_seconds for entry in top]
-        return max(least, _CAUTION * max(max(fits), sum(fits) / self.crew.n_workers))
+        seconds = _CAUTION * max(max(fits), sum(fits) / self.crew.n_workers)
+        return max(least, seconds + self.crew.start_seconds)  # of processes whose work was cut off
 
     def _judge(self, heats: Sequence[Heat], kept: float = 0.0) -> list[tuple[Heat, HeldOut]]:
         """Do what there is time for, with a share `kept` of the whole time left at least."""
