@@ -9,7 +9,7 @@ from typing import Any, final
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import is_numeric_dtype
+from pandas.api.types import is_string_dtype
 from scipy import sparse
 from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.impute import SimpleImputer
@@ -103,8 +103,9 @@ def _n_inputs(X: Any) -> int:
     """Columns that a classifier of numbers gets."""
     if not isinstance(X, pd.DataFrame):
         return int(X.shape[1])
-    words = [name for name in X.columns if not is_numeric_dtype(X[name].dtype)]
-    return int(X.shape[1]) - len(words) + sum(X[name].nunique() for name in words)
+    columns = [X.iloc[:, j] for j in range(X.shape[1])]
+    words = [isinstance(each.dtype, pd.CategoricalDtype) or is_string_dtype(each) for each in columns]
+    return sum(each.nunique() if word else 1 for each, word in zip(columns, words, strict=True))
 
 
 def default_candidates(rows: Rows, rules: Sequence[Any] = ()) -> list[Candidate]:
