@@ -289,6 +289,12 @@ def test_texts_count_as_the_columns_that_they_become():
     assert len(quick_model(rows, 1.0)[1]) < 40_000 / 8
 
 
+def test_lists_in_a_column_are_an_error_that_names_it():
+    X, y = pd.DataFrame({"x": np.arange(40.0), "tags": [["a"]] * 40}), [[0, 1], [1, 0]] * 20
+    with pytest.raises(InputError, match="holds lists or other containers in the column 'tags'"):
+        AutoJointClassifier(0.5).fit(X, y)
+
+
 def test_rows_without_weight_do_not_count_in_heats():
     rng = np.random.default_rng(0)
     weights = np.zeros(2400)

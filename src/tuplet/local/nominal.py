@@ -13,7 +13,7 @@ from tuplet.exceptions import InputError
 from tuplet.local.inputs import is_number
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["Nominal", "days", "kind_of"]
+__all__ = ["Nominal", "codes_and_values", "days", "kind_of"]
 
 _LENGTHS = {"timedelta64", "timedelta"}
 _DATES = {"datetime64", "datetime", "date", "period"} | _LENGTHS
@@ -69,7 +69,7 @@ class Nominal:
     @classmethod
     def learn(cls, source: int, column: pd.Series, keep: int) -> Nominal:
         """Return the values of a column, in declared order or sorted; if they are `keep` at most, as one."""
-        codes, values = _codes_and_values(column)
+        codes, values = codes_and_values(column)
         seen = np.bincount(codes[codes != UNKNOWN], minlength=len(values)) > 0
         complete = bool((codes != UNKNOWN).all())
         declared = isinstance(column.dtype, pd.CategoricalDtype)
@@ -97,7 +97,7 @@ class Nominal:
 
     def codes(self, column: pd.Series) -> Codes:
         """Return the codes (n,) of a column, `UNKNOWN` where it is missing or was not seen in fit."""
-        codes, values = _codes_and_values(column)
+        codes, values = codes_and_values(column)
         if not isinstance(column.dtype, pd.CategoricalDtype) and values and is_number(column):
             self._require_numbers(column)
         position = {value: code for code, value in enumerate(self.categories)}
@@ -118,7 +118,7 @@ class Nominal:
             answer[known, self.start + codes[known]] = 1.0
 
 
-def _codes_and_values(column: pd.Series) -> tuple[npt.NDArray[Any], list[Any]]:
+def codes_and_values(column: pd.Series) -> tuple[npt.NDArray[Any], list[Any]]:
     """Return codes (n,), -1 where missing, and the values that they stand for."""
     if isinstance(column.dtype, pd.CategoricalDtype):
         return column.array.codes, column.array.categories.tolist()

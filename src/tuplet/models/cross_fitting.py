@@ -11,6 +11,7 @@ import pandas as pd
 from scipy import sparse
 
 from tuplet.local.inputs import Features
+from tuplet.local.nominal import codes_and_values
 from tuplet.typing import Codes, Floats
 
 __all__ = ["fold_weights"]
@@ -41,7 +42,7 @@ def _digests(X: Features, codes: Codes) -> Iterator[int]:
 
 def _bytes(X: Features) -> Iterator[bytes]:
     if isinstance(X, pd.DataFrame):
-        for key in pd.util.hash_pandas_object(X, index=False):
+        for key in _row_keys(X):
             yield int(key).to_bytes(8, "little")
     elif sparse.issparse(X):
         rows: Any = X
@@ -53,6 +54,15 @@ def _bytes(X: Features) -> Iterator[bytes]:
     else:
         for row in np.ascontiguousarray(X) + 0.0:  # -0.0 becomes 0.0, which has other bytes
             yield row.tobytes()
+
+
+def _row_keys(frame: pd.DataFrame) -> pd.Series:
+    try:
+        return pd.util.hash_pandas_object(frame, index=False)
+    except TypeError:
+        for j in range(frame.shape[1]):
+            codes_and_values(frame.iloc[:, j])  # says which one holds what cannot be compared
+        raise
 
 
 def _running_total(group: Codes, weights: Floats) -> Floats:
