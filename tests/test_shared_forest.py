@@ -87,3 +87,10 @@ def test_forests_without_bags_are_refused():
     for estimator in (ExtraTreesClassifier(), IndependentClassifier()):
         with pytest.raises(InputError, match="ExtraTreesClassifier with bootstrap=True, found"):
             SharedForestClassifier(estimator).fit(*rows(0))
+
+
+def test_trees_keep_no_counts_of_labels():
+    X, Y = rows(0, m=12)
+    model = SharedForestClassifier(ExtraTreesClassifier(5, bootstrap=True), random_state=0).fit(X, Y)
+    assert all(each.tree_.value.size == each.tree_.node_count for each in model.forest_.estimators_)
+    assert model.forest_.feature_importances_.sum() == pytest.approx(1)

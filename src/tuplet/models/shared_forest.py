@@ -11,6 +11,7 @@ from scipy import sparse
 from scipy.optimize import minimize_scalar
 from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesClassifier
+from sklearn.tree._tree import Tree
 
 from tuplet.exceptions import InputError
 from tuplet.joint import Atoms, FactorGraph, JointDistribution, Mixture
@@ -46,6 +47,7 @@ class SharedForestClassifier(JointClassifier):
     Attributes
     ----------
     forest_ : forest
+        Its splits: `apply` and `feature_importances_` work, but what its leaves say is kept elsewhere.
     combination_share_ : float
         Weight of the combinations that training rows show, against the product of marginals.
     prior_share_ : float
@@ -88,6 +90,7 @@ class SharedForestClassifier(JointClassifier):
         leaves = self._leaves(X)
         self._table = _leaf_table(leaves, bags, pattern.ravel(), len(self._patterns))
         self._learn_shares(self._met(_elsewhere(leaves, bags)), codes, pattern.ravel(), weight)
+        _forget_labels(self.forest_)
 
     def _learn_shares(self, met: Floats, codes: Codes, pattern: Codes, weight: Floats) -> None:
         """Find how much to believe of leaves, from what rows (n, P) meet in trees not grown on them."""
@@ -207,6 +210,16 @@ def _elsewhere(leaves: Any, bags: Floats) -> Any:
     return sparse.csr_array(
         ((bags == 0).astype(float).ravel(), leaves.indices, leaves.indptr), shape=leaves.shape
     )
+
+
+def _forget_labels(forest: Any) -> None:
+    """Let go of the label counts in the nodes: with a hundred variables, nearly all of a forest's memory."""
+    for each in forest.estimators_:
+        state = each.tree_.__getstate__()
+        state["values"] = np.zeros((each.tree_.node_count, 1, 1))
+        bare = Tree(each.tree_.n_features, np.ones(1, dtype=np.intp), 1)
+        bare.__setstate__(state)
+        each.tree_ = bare
 
 
 def _best(gain: Callable[[float], float]) -> float:
