@@ -1,14 +1,16 @@
-"""The model to start with against the best peer, without a look at the test rows.
+"""Some model of ours against the best peer, chosen without a look at the test rows.
 
-`AutoJointClassifier` has two minutes for each fit, on two cores, and chooses by folds of the training rows.
-All peers stand beside it, on the same test rows. emotions, scene and yeast have a standard split; Rf1 and
-Adult are averaged over three shuffled folds (seed 0). Peers multiply the probabilities of their labels, each
-lifted to at least 1e-4; the last table counts the test rows where that was needed for a true label (of ours,
-rows at the floor as a whole).
+For every data set, candidates of ours are compared on the training rows alone (three inner folds; one inner
+hold-out of a third for Rf1 and Adult). The one with the best inner joint log-likelihood is then fitted on all
+training rows and stands beside all peers on the test rows. emotions, scene and yeast come with a standard
+split; Rf1 and Adult are averaged over three shuffled folds (seed 0), with a choice in each of them. Peers
+multiply the probabilities of their labels, each lifted to at least 1e-4; the last table counts the test
+rows where that was needed for a true label (of ours, rows at the floor as a whole).
 
 The figures from the project's beginning stand beside, because some were measured by another rule: those of
 chains agree with probabilities along the true labels, which nobody has at prediction. A model counts as met
-only if it reaches both.
+only if it reaches both. Rf1's exact match is .002 short of a plain forest; Adult's beats all peers measured
+here, but not the .327 from the beginning, which none of these peers reaches under these folds.
 
     TUPLET_DATA=folder/of/sets python benchmarks/run.py peers
 """
@@ -19,9 +21,10 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from sklearn.model_selection import KFold
+from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
+from sklearn.model_selection import KFold, ShuffleSplit
 
-from tuplet import AutoJointClassifier
+from tuplet import ChainClassifier, PowersetClassifier, default_estimator
 from tuplet.datasets import Dataset, load_dataset
 from tuplet.evaluate import compare, default_peers
 from tuplet.evaluate.report import markdown_table
@@ -29,11 +32,11 @@ from tuplet.evaluate.report import markdown_table
 CACHE = Path(__file__).parent / "cache" / "peers"
 SETS = ("emotions", "scene", "yeast", "Rf1", "Adult")
 SCORES = ("exact_match", "joint_log_likelihood")
-OURS = "automatic"
-BUDGET = 120.0
+OURS = "ours, chosen inside"
 SETTINGS = {
     "scores": SCORES,
     "calibration": False,
+    "n_jobs": 2,
     "cache": CACHE,
     "time_limit": 420,
     "progress": True,
@@ -45,6 +48,22 @@ AT_FIRST = {
 """The best peers as measured when the project began; they are measured again here."""
 
 
+def candidates() -> dict[str, object]:
+    """Return models of ours that differ in what they are good at."""
+    # Half of the columns at every split: with fewer, a tree seldom meets the labels before it in the chain.
+    deep = ExtraTreesClassifier(200, max_features=0.5)
+    smooth = ExtraTreesClassifier(200, max_features=0.5, min_samples_leaf=3)
+    boosting = HistGradientBoostingClassifier(max_iter=100, early_stopping=False)
+    logistic = default_estimator().set_params(logisticregression__C=0.1)
+    return {
+        "powerset, extra trees": PowersetClassifier(ExtraTreesClassifier(200)),
+        "ten chains, logistic": ChainClassifier(logistic, n_chains=10),
+        "chain, extra trees": ChainClassifier(deep),
+        "chain, smoother extra trees": ChainClassifier(smooth),
+        "chain, boosting": ChainClassifier(boosting),
+    }
+
+
 def folds_of(data: Dataset) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return the standard split, or three shuffled folds where there is none."""
     if data.train is not None:
@@ -52,20 +71,39 @@ def folds_of(data: Dataset) -> list[tuple[np.ndarray, np.ndarray]]:
     return list(KFold(3, shuffle=True, random_state=0).split(data.X))
 
 
+def choose(data: Dataset, train: np.ndarray) -> str:
+    """Return the candidate with the best joint log-likelihood inside of the training rows."""
+    inner = Dataset(f"{data.name}, inner", data.X.iloc[train], data.Y.iloc[train], "")
+    cv = 3 if data.train is not None else ShuffleSplit(1, test_size=1 / 3, random_state=0)
+    result = compare(candidates(), inner, cv=cv, **SETTINGS)
+    return str(result.table("joint_log_likelihood").loc[inner.name].idxmax())
+
+
+def ours(data: Dataset, folds: list[tuple[np.ndarray, np.ndarray]]) -> tuple[pd.Series, list[str]]:
+    """Return the scores of the models chosen inside, averaged over the folds, and their names."""
+    chosen = [choose(data, train) for train, _ in folds]
+    runs = pd.concat(
+        [
+            compare({name: candidates()[name]}, data, cv=[fold], **SETTINGS).runs
+            for name, fold in zip(chosen, folds, strict=True)
+        ]
+    )
+    return runs[[*SCORES, "n_floored"]].mean(skipna=False), chosen
+
+
 def main() -> None:
     """Print the tables."""
     tables = {score: {} for score in (*SCORES, "n_floored")}
-    missing = {}
-    ours = {OURS: AutoJointClassifier(BUDGET, random_state=0, n_jobs=2)}
+    missing, choices = {}, []
     for name in SETS:
         data = load_dataset(name)
         folds = folds_of(data)
-        # One fit at a time of ours, which takes both cores; of peers two.
-        mine = compare(ours, data, cv=folds, n_jobs=1, **SETTINGS)
-        peers = compare(default_peers(), data, cv=folds, n_jobs=2, **SETTINGS)
+        peers = compare(default_peers(), data, cv=folds, **SETTINGS)
+        mine, chosen = ours(data, folds)
+        choices.append(f"{name}: {', '.join(dict.fromkeys(chosen))}")
         missing[name] = peers.missing(SCORES[0]).loc[name]
         for score, table in tables.items():
-            table[name] = pd.concat([mine.table(score).loc[name], peers.table(score).loc[name]])
+            table[name] = pd.concat([pd.Series({OURS: mine[score]}), peers.table(score).loc[name]])
     reasons = pd.DataFrame(missing).T.reindex(columns=[OURS, *default_peers()])
     for score in SCORES:
         print(f"**{score.replace('_', ' ')}**\n")
@@ -74,6 +112,7 @@ def main() -> None:
     floored = pd.DataFrame(tables["n_floored"]).T
     counts = markdown_table(floored, best="none", digits=1)
     print(f"**test rows with a floored label**, mean of the folds\n\n{counts}\n")
+    print(f"Chosen: {'; '.join(choices)}.")
 
 
 def verdicts(score: str, table: pd.DataFrame) -> list[str]:
