@@ -8,13 +8,16 @@ first of three shuffled folds); chains on the sets of rcv1 would take hours and 
 three folds of Rf1 and Adult, two minutes each, beside a forest; then less time, down to a second. Last, what
 the mixtures are made of.
 
-The candidates and the rules of the race were chosen by held-out rows of the training parts. Test rows were
-looked at after each round of measurements, of which there were three; what changed between them was read off
-leaderboards: time spent on models without weight, time for nothing but a logistic chain where there are a
-hundred labels (then shared forests joined), and candidates dropped after a single fold of 26 rows (then those
-stayed that are cheap and not clearly worse, and others get a second chance while there is time). The ten
-minutes are from before the last of these, and before models of unknown length were cut off earlier, which
-matters to budgets of a minute and less.
+The candidates and the rules of the race were meant to be chosen by held-out rows of the training parts. But
+test figures were printed with every round, and there were many: ten minutes in three versions of the race, a
+minute on all or some sets in five. What was changed between them was read off leaderboards and clocks (time
+spent on models without weight; nothing but a logistic chain where there are a hundred labels, whence shared
+forests; candidates dropped by a fold of 26 rows; clocks overrun), not fitted to test figures; they were seen,
+though, so the tables flatter a little. The versions differ: the ten minutes are from before the dropped got
+another chance (emotions and scene had time left) and before unknown lengths were cut off earlier; a minute of
+medical, enron, mediamill and rcv1 is from after shared forests let go of the counts in their nodes, that of
+the other sets from before. Without that last change a final fit was cut off on rcv1subset5, leaving -10.826
+and .066 there: log-likelihood won on 21 and exact match on 17 of 22 sets.
 
 Every fit is kept in benchmarks/cache/auto; delete it to measure anew.
 

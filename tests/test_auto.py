@@ -39,6 +39,12 @@ def rows_of(X, y, weights=None):
     return Rows(X, space.encode(y), weights, space)
 
 
+def plain_rows(rng, n):
+    """Rows with two features and two labels that have nothing to do with each other."""
+    space = ClassSpace.from_labels([[0, 0], [1, 1]])
+    return Rows(rng.normal(size=(n, 2)), rng.integers(2, size=(n, 2)), None, space)
+
+
 # -- a race with a clock of its own ------------------------------------------------------------------------
 
 
@@ -95,9 +101,7 @@ class Pretender:
 def test_at_any_moment_there_is_a_valid_mixture_or_none(budget, costs, n, seed):
     rng = np.random.default_rng(seed)
     clock = Hours(budget)
-    rows = Rows(
-        rng.normal(size=(n, 2)), rng.integers(2, size=(n, 2)), None, ClassSpace.from_labels([[0, 0], [1, 1]])
-    )
+    rows = plain_rows(rng, n)
     candidates = [Candidate(f"c{i}", (float(rng.normal()), cost)) for i, cost in enumerate(costs)]
     race = Race(rows, candidates, make_folds(rows, 3), Pretender(clock, rng), temperature=False)
     race.run()
@@ -115,12 +119,7 @@ def test_at_any_moment_there_is_a_valid_mixture_or_none(budget, costs, n, seed):
 def race_of_twenty(budget):
     """Candidates from the best to the worst, 0.03 seconds for a fold of four."""
     rng = np.random.default_rng(0)
-    rows = Rows(
-        rng.normal(size=(400, 2)),
-        rng.integers(2, size=(400, 2)),
-        None,
-        ClassSpace.from_labels([[0, 0], [1, 1]]),
-    )
+    rows = plain_rows(rng, 400)
     candidates = [Candidate(f"c{i}", (-float(i), 0.01)) for i in range(20)]
     race = Race(rows, candidates, make_folds(rows, 4), Pretender(Hours(budget), rng), temperature=False)
     race.run()
@@ -144,12 +143,7 @@ def test_who_was_dropped_has_another_chance_if_there_is_time_the_best_first():
 
 def test_without_time_for_all_rows_the_best_on_few_is_fitted():
     rng = np.random.default_rng(0)
-    rows = Rows(
-        rng.normal(size=(2500, 2)),
-        rng.integers(2, size=(2500, 2)),
-        None,
-        ClassSpace.from_labels([[0, 0], [1, 1]]),
-    )
+    rows = plain_rows(rng, 2500)
     clock = Hours(20.0)
     candidates = [
         Candidate("bad", (-5.0, 0.3)),
@@ -166,12 +160,7 @@ def test_without_time_for_all_rows_the_best_on_few_is_fitted():
 
 def test_richer_kinds_of_good_candidates_are_tried():
     rng = np.random.default_rng(0)
-    rows = Rows(
-        rng.normal(size=(200, 2)),
-        rng.integers(2, size=(200, 2)),
-        None,
-        ClassSpace.from_labels([[0, 0], [1, 1]]),
-    )
+    rows = plain_rows(rng, 200)
     good = Candidate("good", (0.0, 0.01), (("better", (3.0, 0.01)),))
     bad = Candidate("bad", (-30.0, 0.01), (("as bad", (-30.0, 0.01)),))
     race = Race(rows, [good, bad], make_folds(rows, 3), Pretender(Hours(1e6), rng), temperature=False)
