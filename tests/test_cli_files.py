@@ -161,6 +161,13 @@ def test_comparison(folder, tmp_path):
     assert (tmp_path / "page.html").exists()
 
 
+def test_comparison_with_groups(folder):
+    asked = ["compare", folder / "p.csv", "-t", "sex", "--models", "prior", "--groups"]
+    assert "2 folds" in run(*asked, "island", "--folds", 2).output
+    assert "number of groups, 3" in run(*asked, "island", "--folds", 4, code=1).stderr
+    assert "has no column 'ward'" in run(*asked, "ward", code=1).stderr
+
+
 def test_information(folder):
     model = json.loads(run("info", folder / "m.tuplet", "--json").stdout)
     assert model["model"] == "ChainClassifier"

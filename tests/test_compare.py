@@ -16,14 +16,15 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import tuplet
-from troubled import Hungry, Noted, fits_noted
+from troubled import Hungry, Moody, Noted, fits_noted
 from tuplet import ChainClassifier, DecisionClassifier, IndependentClassifier, PriorClassifier
+from tuplet.datasets import Dataset
 from tuplet.evaluate import work
 from tuplet.evaluate.compare import compare
 from tuplet.evaluate.comparison import Comparison
@@ -185,6 +186,13 @@ def test_labels_of_any_container_can_be_compared(labels):
     assert result.runs["status"].tolist() == ["ok"] * 3
 
 
+@pytest.mark.parametrize("cv", [3, GroupKFold(3)])
+def test_groups_of_a_data_set_stay_together(cv):
+    groups = np.repeat(["one", "two", "three"], [10, 20, 30])
+    result = quick({"prior": PriorClassifier()}, Dataset("grouped", X, Y, groups=groups), cv=cv)
+    assert sorted(result.runs["n_test"]) == [10, 20, 30]
+
+
 SCRIPT = """
     import sys
     from pathlib import Path
@@ -252,6 +260,70 @@ def test_another_number_of_folds_is_another_run(tmp_path):
     assert read.table("exact_match").isna().all(axis=None)
 
 
+def test_more_folds_of_the_same_kind_are_found_in_the_folder(tmp_path):
+    folds = list(KFold(6).split(X))
+    quick({"p": PriorClassifier()}, cache=tmp_path, cv=folds[:2])
+    whole = quick({"p": PriorClassifier()}, cache=tmp_path, cv=folds)
+    read = Comparison.from_folder(tmp_path)
+    pd.testing.assert_frame_equal(read.table("exact_match"), whole.table("exact_match"))
+    fewer = quick({"p": PriorClassifier()}, cache=tmp_path, cv=folds[:3])
+    with pytest.warns(TupletWarning, match="3 fits of earlier"):
+        read = Comparison.from_folder(tmp_path)
+    pd.testing.assert_frame_equal(read.table("exact_match"), fewer.table("exact_match"))
+
+
+def test_a_folder_never_mixes_models_on_different_folds(tmp_path):
+    quick({"old": PriorClassifier(), "both": PriorClassifier()}, cache=tmp_path, cv=4)
+    quick({"both": PriorClassifier(), "new": ChainClassifier()}, cache=tmp_path, random_state=1)
+    with pytest.warns(TupletWarning, match="8 fits of earlier"):
+        read = Comparison.from_folder(tmp_path)
+    assert read.models == ("both", "new")
+
+
+def test_what_went_well_once_is_never_lost(tmp_path):
+    moody, cache = Moody(tmp_path / "mood"), tmp_path / "cache"
+    quick({"moody": moody}, cache=cache, scores=["exact_match"])
+    (tmp_path / "mood").touch()
+    failed = quick({"moody": moody}, cache=cache, scores=["exact_match", "hamming_score"])
+    assert set(failed.runs["status"]) == {"failed"}
+    kept = quick({"moody": moody}, cache=cache, scores=["exact_match"])
+    assert set(kept.runs["status"]) == {"ok"}
+
+
+def test_a_score_that_failed_is_asked_again(tmp_path):
+    notes = tmp_path / "notes"
+    mood = tmp_path / "mood"
+    mood.touch()
+
+    def moody(model, X, Y):
+        return 1 / (not mood.exists())
+
+    for expected in (6, 6, 0, 0):
+        names = {"moody": moody, "exact_match": "exact_match"}
+        result = quick({"noted": Noted(notes)}, cache=tmp_path / "cache", scores=names, cv=6)
+        assert result.runs["moody"].isna().sum() == expected
+        if len(fits_noted(notes)) == 12:
+            mood.unlink()
+    assert len(fits_noted(notes)) == 18
+    read = Comparison.from_folder(tmp_path / "cache")
+    assert read.missing("moody").isna().all(axis=None)
+
+
+def test_a_folder_of_failures_can_be_looked_at(tmp_path):
+    quick({"bad": Noted(tmp_path / "notes", "fail")}, cache=tmp_path / "cache")
+    assert "3 fits are missing" in repr(Comparison.from_folder(tmp_path / "cache"))
+
+
+def test_numbers_of_numpy_are_numbers(tmp_path):
+    result = compare(
+        {"p": PriorClassifier()}, SETS, cv=np.int64(2), time_limit=np.float32(60), cache=tmp_path
+    )
+    assert set(result.runs["status"]) == {"ok"}
+    for cv in (None, 2.5):
+        with pytest.raises(InputError, match="cv must be a number of folds"):
+            quick({"p": PriorClassifier()}, cv=cv)
+
+
 def test_large_cost_matrices_are_told_apart():
     labels = rng.integers(40, size=(400, 1)).astype(str)
     losses = [CostMatrix([rng.random((40, 40)) * (1 - np.eye(40))]) for _ in range(2)]
@@ -271,6 +343,35 @@ def test_scorers_find_a_whole_model():
     result = quick({"chain": ChainClassifier()}, scores={**scorers, "hamming": "hamming_score"})
     assert result.runs["predict"].tolist() == pytest.approx(result.runs["hamming"].tolist())
     assert result.runs[["proba", "classes"]].eq(2).all(axis=None)
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_scorers_may_ask_about_other_rows(scaled):
+    def shifted(model, X, Y):
+        return float((model.predict(X + 100).to_numpy() == Y.to_numpy()).mean())
+
+    scorers = {
+        "shifted": shifted,
+        "some": lambda model, X, Y: len(model.predict_joint(X[:7])),
+        "proba": lambda model, X, Y: len(model.predict_proba(X[:4])[0]),
+        "score": lambda model, X, Y: model.score(X, Y),
+    }
+    model = make_pipeline(StandardScaler(), ChainClassifier()) if scaled else ChainClassifier()
+    data = {"made": (1000 * X + 5, Y)}
+    result = quick({"chain": model}, data, scores=scorers, cv=KFold(3))
+    assert result.runs["some"].eq(7).all()
+    assert result.runs["proba"].eq(4).all()
+    for fold, (train, test) in enumerate(KFold(3).split(X)):
+        fitted = clone(model).fit(1000 * X[train] + 5, Y.iloc[train])
+        line = result.runs.loc[fold]
+        assert line["score"] == pytest.approx(fitted.score(1000 * X[test] + 5, Y.iloc[test]))
+        assert line["shifted"] == pytest.approx(shifted(fitted, 1000 * X[test] + 5, Y.iloc[test]))
+
+
+def test_the_positive_label_is_the_same_in_every_fold():
+    labels = pd.DataFrame({"state": ["abnormal"] + ["normal"] * 59})
+    result = quick({"p": PriorClassifier()}, {"rare": (X, labels)}, scores=["macro_f1"], cv=KFold(3))
+    assert result.runs["macro_f1"].min() > 0.9
 
 
 # -- trouble -----------------------------------------------------------------------------------------------

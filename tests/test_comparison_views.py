@@ -69,6 +69,10 @@ def test_tests_are_those_of_the_table(result):
     assert repr(tests.bayesian("exact_match", *pair)) == repr(statistics.bayesian_signed_rank(table, *pair))
     folds = result.folds("exact_match")
     assert repr(tests.paired_t("exact_match")) == repr(statistics.paired_t(folds))
+    # Three folds that test a quarter of the rows each are no whole cross-validation.
+    corrected = statistics.paired_t(folds, correction="nadeau-bengio", test_share=0.25)
+    ours = tests.paired_t("exact_match", correction="nadeau-bengio")
+    pd.testing.assert_frame_equal(ours.table, corrected.table)
 
 
 def test_a_model_with_gaps_does_not_keep_the_others_from_being_ranked(result):
@@ -80,6 +84,44 @@ def test_a_model_with_gaps_does_not_keep_the_others_from_being_ranked(result):
     assert "average rank" in gappy.to_markdown("exact_match")
     with pytest.raises(InputError, match="found 1 data sets with scores of 2 models"):
         gappy.select(datasets=["flags"]).tests.friedman("exact_match")
+
+
+def test_a_data_set_without_scores_does_not_keep_the_others_from_being_ranked(result):
+    runs = result.runs.copy()
+    runs.loc[runs["model"] == "forest", "exact_match"] = np.nan
+    runs.loc[runs["dataset"] == "scene", "exact_match"] = np.nan
+    gappy = Comparison(runs, result.scores)
+    assert gappy.tests.without("exact_match") == ["forest"]
+    assert gappy.tests.ranks("exact_match").attrs["n_rows"] == 3
+    for text in (gappy.to_markdown, gappy.to_latex, gappy.to_text):
+        assert "average rank (3 of 4)" in text("exact_match")
+
+
+def test_a_control_without_scores_is_told_where(gappy):
+    assert gappy.tests.without("exact_match") == []
+    runs = gappy.runs.copy()
+    extra = [runs.assign(model=f"{model} {k}") for k in range(4) for model in ("a", "b")]
+    for frame in extra:
+        frame["exact_match"] = 0.5
+    many = Comparison(
+        pd.concat([runs, *extra]).drop_duplicates(["dataset", "model", "fold"]), ["exact_match"]
+    )
+    assert many.tests.without("exact_match") == ["forest"]
+    with pytest.raises(InputError, match=r"'forest' has no scores on scene; select\(datasets"):
+        many.tests.versus("exact_match", "forest")
+
+
+def test_of_costs_less_is_better(result):
+    seconds = {"chain": 1.0, "forest": 2.0, "prior": 3.0}
+    runs = result.runs.assign(fit_seconds=result.runs["model"].map(seconds))
+    costs = Comparison(runs, result.scores)
+    assert costs.tests.ranks("fit_seconds").to_dict() == seconds
+    assert "**1.000" in costs.to_markdown("fit_seconds")
+    assert "lower is better" in costs.to_html(scores=["fit_seconds"])
+    assert costs.tests.paired_t("fit_seconds").counts.loc[("chain", "prior"), "win"] == 4
+    assert "chain better: 4" in costs.plot.differences("fit_seconds", "chain", "prior").texts[
+        -1
+    ].get_text() + (costs.plot.differences("fit_seconds", "chain", "prior").texts[-2].get_text())
 
 
 def test_every_picture_is_drawn(result):

@@ -261,6 +261,23 @@ def test_splitters_and_positions():
     assert len(make_folds(grouped, X6, Y6)) == 3
 
 
+@pytest.mark.parametrize("cv", [2, GroupKFold(2), StratifiedFolds(2, random_state=1)])
+def test_groups_stay_together(cv):
+    groups = np.array(list("abcabcabcabc"))
+    X, Y = np.zeros((12, 1)), np.arange(24).reshape(12, 2) % 2
+    for train, test in make_folds(cv, X, Y, groups=groups):
+        assert not set(groups[train]) & set(groups[test])
+
+
+def test_splitters_that_cannot_split_say_why():
+    with pytest.raises(InputError, match=r"cannot split these rows \(.*groups.*Dataset\(..., groups="):
+        make_folds(GroupKFold(2), X6, Y6)
+    with pytest.raises(InputError, match=r"KFold.*cannot split these rows \(Cannot have number of splits"):
+        make_folds(KFold(7), X6, Y6)
+    with pytest.raises(InputError, match="a group for each of the 6 rows"):
+        make_folds(2, X6, Y6, groups=[1, 2, 3])
+
+
 @pytest.mark.parametrize(
     ("cv", "extra", "message"),
     [

@@ -39,6 +39,15 @@ class Noted(JointClassifier):
         return FactorGraph.independent([np.repeat(t, len(X), axis=0) for t in self.table_])
 
 
+class Moody(Noted):
+    """Fails as long as there is a file."""
+
+    def _fit(self, X, codes, sample_weight):
+        if Path(self.path).exists():
+            raise ValueError("not in the mood")
+        self.table_ = [np.log(np.full((1, card), 1 / card)) for card in self.space_.cards]
+
+
 class Hungry(Noted):
     """Takes some memory and gives it back."""
 

@@ -147,6 +147,10 @@ def compare(
         str, typer.Option("--models", help="Models, with commas; name:classifier chooses the one inside.")
     ] = "prior,independent,chain,powerset,chain:extra-trees",
     folds: Annotated[int, typer.Option(min=2, help="Folds of the cross-validation.")] = 5,
+    groups: Annotated[
+        str | None,
+        typer.Option(help="Column, no feature, of what belongs together (a patient): never in two folds."),
+    ] = None,
     peers: Annotated[bool, typer.Option("--peers", help="Also what scikit-learn offers.")] = False,
     out_file: Annotated[
         str | None, typer.Option("--out", "-o", help="A page of HTML with tables, tests and pictures.")
@@ -173,7 +177,7 @@ def compare(
         raise InputError("--models: name at least one model.")
     compare_models(
         chosen,
-        read_data(data, targets, ignore, format),
+        read_data(data, targets, ignore, format, groups),
         folds=folds,
         peers=peers,
         n_jobs=jobs,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from io import BytesIO
 from math import isnan
 from pathlib import Path
@@ -24,17 +25,21 @@ _FEW = 20
 """Rows up to which a text that no two of them share may be chance."""
 
 
-def read_data(path: str, targets: str | None, ignore: str | None, format: str | None) -> Dataset:
-    """Read a table, without the columns that are to be ignored."""
+def read_data(
+    path: str, targets: str | None, ignore: str | None, format: str | None, groups: str | None = None
+) -> Dataset:
+    """Read a table, without the columns that are to be ignored and the one that names groups."""
     data = read_table(path, targets=split_names(targets) or None, format=format)
     left_out = split_names(ignore)
     lacking = [name for name in left_out if name not in data.X]
     if lacking:
         raise InputError(f"--ignore: {path!r} has no feature {lacking[0]!r}; check its name.")
-    X = data.X.drop(columns=left_out)
+    if groups is not None and groups not in data.X:
+        raise InputError(f"--groups: {path!r} has no column {groups!r} besides the class variables.")
+    X = data.X.drop(columns=[*left_out, *([] if groups is None or groups in left_out else [groups])])
     if not X.shape[1]:
         raise InputError(f"{path!r} has no columns besides the class variables; features are needed.")
-    return Dataset(data.name, X, data.Y, data.description, data.train, data.folds)
+    return replace(data, X=X, groups=None if groups is None else data.X[groups].to_numpy())
 
 
 def fit_file(data: Dataset, model: Any, target: str) -> None:

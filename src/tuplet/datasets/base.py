@@ -37,6 +37,9 @@ class Dataset:
         The training rows of the split that the data come with.
     folds : array of int, shape (n,), optional
         The fold, from 0, in which each row is a test row, where the data come with folds.
+    groups : array, shape (n,), optional
+        What belongs together, such as the patient of each row: `compare` keeps the rows of a group on the
+        same side of every split that it makes.
 
     Examples
     --------
@@ -52,9 +55,10 @@ class Dataset:
     name: str
     X: pd.DataFrame
     Y: pd.DataFrame
-    description: str
+    description: str = ""
     train: npt.NDArray[np.bool_] | None = None
     folds: npt.NDArray[np.intp] | None = None
+    groups: npt.ArrayLike | None = None
 
     @property
     def frame(self) -> pd.DataFrame:

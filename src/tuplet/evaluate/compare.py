@@ -53,10 +53,12 @@ def compare(
         outputs, whose probabilities are then multiplied as its users do (`PeerClassifier`). A search needs
         a splitter as its own `cv`, such as `StratifiedFolds(3)`, where labels are missing or of mixed types.
     datasets : dict name -> (X, Y) or Dataset, or sequence of names and Datasets
-        Names are those of `load_dataset`.
+        Names are those of `load_dataset`. Rows that belong together, such as those of a patient, are named
+        by `Dataset(name, X, Y, groups=...)`.
     cv : int, "split", "shipped", splitter or iterable of (train, test) positions
         A number makes iterative-stratified folds (`StratifiedFolds`); "split" is the data set's own training
-        and test part, "shipped" that or its own folds.
+        and test part, "shipped" that or its own folds. Groups stay together in stratified folds, and are
+        told to splitters such as `GroupKFold`.
     scores : sequence of names, or dict name -> scorer, optional
         See `tuplet.metrics.get_scorer`; all of `SCORERS` unless told. A scorer is called as
         `scorer(model, X, Y)`; greater is better. A score that a stored fit lacks means a new fit.
@@ -102,7 +104,7 @@ def compare(
     sets = dict(_named_sets(datasets))
     named = _named_models(models, several=any(open_table(data.Y).shape[1:] > (1,) for data in sets.values()))
     scorers = _scorers(scores)
-    if not isinstance(cv, (int, str)) and not hasattr(cv, "split"):
+    if isinstance(cv, Iterator):
         cv = list(cv)  # it is needed for every data set
     plans = [_plan(name, data, cv, random_state) for name, data in sets.items()]
     jobs = [
@@ -114,7 +116,7 @@ def compare(
     parallel = joblib.effective_n_jobs(n_jobs)
     n_threads = max(1, joblib.cpu_count() // parallel)
     workers = Workers(n_threads, ["tuplet.evaluate.work"]) if isolate else None
-    terms = Terms(time_limit, workers, n_threads)
+    terms = Terms(None if time_limit is None else float(time_limit), workers, n_threads)
     records = run_all(jobs, terms, None if cache is None else Store(cache), parallel, progress)
     return Comparison.from_records(records, scores=tuple(scorers), models=tuple(named), datasets=tuple(sets))
 
@@ -220,7 +222,7 @@ def _named_sets(datasets: Any) -> Iterator[tuple[str, Dataset]]:
                     "compare: a data set must be a name, a Dataset, or an entry name: (X, Y) of a dict; found"
                     f" {type(loaded).__name__}."
                 )
-            loaded = Dataset(str(name), loaded[0], loaded[1], description="")
+            loaded = Dataset(str(name), loaded[0], loaded[1])
         name = str(loaded.name if name is None else name)
         if name in seen:
             raise InputError(f"compare: there are two data sets {name!r}; pass a dict name -> data set.")
@@ -234,5 +236,7 @@ def _plan(name: str, data: Dataset, cv: Any, seed: int) -> Plan:
     X: Any = data.X
     if hasattr(X, "tocsr"):  # of other sparse matrices no rows can be taken
         X = X.tocsr()
-    folds = make_folds(cv, X, data.Y, train=data.train, folds=data.folds, random_state=seed)
+    folds = make_folds(
+        cv, X, data.Y, train=data.train, folds=data.folds, groups=data.groups, random_state=seed
+    )
     return Plan(name, X, data.Y, folds, int(seed), data_digest(X, data.Y))

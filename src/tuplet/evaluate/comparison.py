@@ -92,7 +92,8 @@ class Comparison:
         records = list(records)
         if not records:
             raise InputError("Comparison: there are no fits to put together.")
-        scores = scores or list(dict.fromkeys(name for record in records for name in record["scores"]))
+        asked = [record["scores"] or record.get("scorers", {}) for record in records]  # some have failed
+        scores = scores or list(dict.fromkeys(name for names in asked for name in names))
         lines = [_line(record) | record["scores"] for record in records]
         runs = pd.DataFrame(lines, columns=[*FACTS, *scores])
         runs = runs.astype(dict.fromkeys([*_NUMBERS, *scores], float)).fillna({"reason": ""})
@@ -155,6 +156,16 @@ class Comparison:
         chosen = [self._column(score) for score in scores] or list(self.scores)
         keys = ["dataset", "model", "fold"]
         return self.runs.melt(id_vars=keys, value_vars=chosen, var_name="score", value_name="value")
+
+    def greater_is_better(self, score: str) -> bool:
+        """Whether more is better: of scores it is, of seconds, memory and floored rows it is not."""
+        return self._column(score) in self.scores
+
+    def test_shares(self) -> dict[str, float]:
+        """Share of the rows of each data set that a fold tests, on average; those that are known."""
+        share = self.runs["n_test"] / (self.runs["n_train"] + self.runs["n_test"])
+        means = share.groupby(self.runs["dataset"], sort=False).mean().dropna()
+        return {str(name): float(value) for name, value in means.items()}
 
     def costs(self) -> pd.DataFrame:
         """Means over folds for each data set and model: seconds, memory, and floored rows in per cent."""
@@ -249,6 +260,7 @@ class Comparison:
             "mean": mean,
             "std": spread if spread.notna().to_numpy().any() else None,
             "ranks": self.tests.ranks(score) if self.tests.possible(score) else None,
+            "greater_is_better": self.greater_is_better(score),
             "missing": self.missing(score),
         }
 
@@ -267,7 +279,8 @@ class Comparison:
         head = f"Comparison: {_count(self.models, 'model')}, {_count(self.datasets, 'data set')}, {done} fits"
         bad = len(self.runs) - done
         tail = f"\n{bad} fits are missing; see problems()." if bad else ""
-        return f"{head}\n{self.scores[0]}\n{self.to_text(self.scores[0])}{tail}"
+        table = f"\n{self.scores[0]}\n{self.to_text(self.scores[0])}" if self.scores else ""
+        return f"{head}{table}{tail}"
 
     # -- checks -------------------------------------------------------------------------------------------
 
@@ -303,8 +316,10 @@ def _why(line: dict[Any, Any], score: str) -> str:
 def _newest(records: Iterable[Record]) -> list[Record]:
     """Return the records without those of a model's earlier settings, or of earlier data, and say so."""
     everything = sorted(records, key=lambda record: record.get("finished", 0.0))
-    last = {(r["dataset"], r["model"]): (r["settings"], r["plan"]) for r in everything}
-    kept = [r for r in everything if last[r["dataset"], r["model"]] == (r["settings"], r["plan"])]
+    plan = {r["dataset"]: r["plan"] for r in everything}  # one for all models, or folds would not be alike
+    alike = [r for r in everything if r["plan"] == plan[r["dataset"]]]
+    settings = {(r["dataset"], r["model"]): r["settings"] for r in alike}
+    kept = [r for r in alike if r["settings"] == settings[r["dataset"], r["model"]]]
     if len(kept) < len(everything):
         warnings.warn(
             f"Comparison.from_folder: {len(everything) - len(kept)} fits of earlier settings, data or folds"

@@ -19,7 +19,14 @@ Folds = list[tuple[Positions, Positions]]
 
 
 def make_folds(
-    cv: Any, X: Any, Y: Any, *, train: Any = None, folds: Any = None, random_state: Seed = 0
+    cv: Any,
+    X: Any,
+    Y: Any,
+    *,
+    train: Any = None,
+    folds: Any = None,
+    groups: Any = None,
+    random_state: Seed = 0,
 ) -> Folds:
     """Positions of training and test rows, from any way to say how a data set is to be split.
 
@@ -27,13 +34,16 @@ def make_folds(
     ----------
     cv : int, "split", "shipped", splitter, or iterable of pairs of positions
         A number of stratified folds; "split", the split that comes with the data; "shipped", the folds or the
-        split that come with the data; anything with a `split(X, Y)`; or the folds themselves, where boolean
-        masks are fine, too.
+        split that come with the data; anything with a `split(X, Y, groups)`; or the folds themselves, where
+        boolean masks are fine, too.
     X, Y : features (n, d) and labels (n, m)
     train : array of bool, shape (n,), optional
         The split that comes with the data: True for training rows.
     folds : array, shape (n,), optional
         The folds that come with the data: which fold tests a row.
+    groups : array, shape (n,), optional
+        What belongs together: rows of a group stay on the same side of stratified folds, and splitters such
+        as scikit-learn's `GroupKFold` are told.
     random_state : int, Generator or None
         For stratified folds.
 
@@ -53,30 +63,40 @@ def make_folds(
     n = n_rows(Y)
     if n_rows(X) != n:
         raise InputError(f"make_folds: X has {n_rows(X)} rows and Y has {n}.")
-    pairs = _pairs(cv, X, Y, train, folds, random_state)
+    pairs = _shipped(cv, train, folds, n) if isinstance(cv, str) else _made(cv, X, Y, groups, random_state)
     checked = [_check_pair(number, pair, n) for number, pair in enumerate(pairs, start=1)]
     if not checked:
         raise InputError("make_folds: cv gives no folds.")
     return checked
 
 
-def _pairs(cv: Any, X: Any, Y: Any, train: Any, folds: Any, random_state: Seed) -> Iterable[Any]:
-    if isinstance(cv, str):
-        return _shipped(cv, train, folds, n_rows(Y))
+def _made(cv: Any, X: Any, Y: Any, groups: Any, random_state: Seed) -> Iterable[Any]:
     if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
         if not 2 <= cv <= n_rows(Y):
             raise InputError(
                 f"make_folds: cv must be between 2 and the number of rows, {n_rows(Y)}; found {cv}."
             )
-        return StratifiedFolds(int(cv), random_state=random_state).split(X, Y)
+        return StratifiedFolds(int(cv), random_state=random_state).split(X, Y, groups)
     if hasattr(cv, "split"):
-        return iter(cv.split(X, Y))
+        return _by_splitter(cv, X, Y, groups)
     if isinstance(cv, Iterable):
         return cv
     raise InputError(
         "make_folds: cv must be a number of folds, 'split', 'shipped', a splitter of scikit-learn or an"
         f" iterable of (train, test) positions; found {cv!r}."
     )
+
+
+def _by_splitter(cv: Any, X: Any, Y: Any, groups: Any) -> list[Any]:
+    given = {} if groups is None else {"groups": groups}  # splitters of others may not know of groups
+    try:
+        return list(cv.split(X, Y, **given))
+    except (TypeError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        reason = " ".join(str(error).split())
+        ask = "; groups are given as Dataset(..., groups=...)" if groups is None and "group" in reason else ""
+        raise InputError(f"make_folds: {cv!r} cannot split these rows ({reason}){ask}.") from error
 
 
 def _shipped(cv: str, train: Any, folds: Any, n: int) -> Iterable[Any]:

@@ -22,7 +22,7 @@ from tuplet.local.estimators import seeded
 from tuplet.processes import CrashedError, OverTimeError, StoppedError, Workers
 from tuplet.progress import duration_text
 
-__all__ = ["Job", "Plan", "Terms", "not_run", "reusable", "run_job"]
+__all__ = ["Job", "Plan", "Terms", "claimed", "not_run", "reusable", "run_job"]
 
 _PACKAGES = ("tuplet", "scikit-learn", "numpy")
 """Whose version is part of what a fit is: another one may give other numbers."""
@@ -154,19 +154,50 @@ def _work(job: Job, terms: Terms) -> Record:
 def _kept(record: Record, job: Job, store: Store) -> Record:
     """Put a record into the store, together with what an earlier run asked of the same fit."""
     earlier = store.get(job.key)
-    if earlier is not None and earlier["status"] == record["status"] == "ok":
-        bins = record["calibration"] if record["calibration"] is not None else earlier.get("calibration")
-        joined = {name: earlier[name] | record[name] for name in ("scores", "scorers")}
-        record = record | joined | {"calibration": bins}
+    if earlier is not None and earlier["status"] == "ok":
+        if record["status"] != "ok":
+            return record  # what went well once stays, whatever has gone wrong now
+        record = _joined(earlier, record)
+    _put(record, job, store)
+    return record
+
+
+def _put(record: Record, job: Job, store: Store) -> None:
     try:
         store.put(job.key, record)
     except OSError as error:
         warnings.warn(
             f"compare: a finished fit could not be kept ({error}); a later run will make it again.",
             TupletWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
+
+
+def claimed(record: Record, job: Job, store: Store | None) -> Record:
+    """Return a stored record as one of this job's comparison, in the store, too.
+
+    A fit with other folds beside it is the same fit; who reads the folder later must find it among these.
+    """
+    if all(record.get(key) == value for key, value in job.identity.items()):
+        return record
+    record = record | job.identity | {"finished": time.time()}
+    if store is not None:
+        _put(record, job, store)
     return record
+
+
+def _joined(earlier: Record, record: Record) -> Record:
+    """Return a record with what an earlier one has beyond it: other scores, calibration."""
+    others = [name for name in earlier["scores"] if name not in record["scores"]]
+    problems, retry = earlier.get("score_problems") or {}, earlier.get("retry") or []
+    return record | {
+        "scores": earlier["scores"] | record["scores"],
+        "scorers": earlier["scorers"] | record["scorers"],
+        "score_problems": {name: problems[name] for name in others if name in problems}
+        | record["score_problems"],
+        "retry": [name for name in others if name in retry] + record["retry"],
+        "calibration": earlier.get("calibration") if record["calibration"] is None else record["calibration"],
+    }
 
 
 def not_run(job: Job, reason: str) -> Record:
@@ -181,8 +212,8 @@ def _without_scores(status: str, reason: str) -> Record:
 def reusable(record: Record | None, job: Job, terms: Terms) -> bool:
     """Return whether a stored record answers a job.
 
-    Failures are tried again, for their cause may be gone; what ran over time is, if there is more time now.
-    A score of the same name that was computed otherwise is another one.
+    Failures are tried again, for their cause may be gone, also those of single scores; what ran over time
+    is, if there is more time now. A score of the same name that was computed otherwise is another one.
     """
     if record is None:
         return False
@@ -190,6 +221,9 @@ def reusable(record: Record | None, job: Job, terms: Terms) -> bool:
         given = record.get("time_limit")
         return given is not None and terms.time_limit is not None and terms.time_limit <= given
     calibrated = record.get("calibration") is not None or not job.calibration
-    known = record.get("scorers", {})
-    same = all(known.get(name) == text and name in record["scores"] for name, text in job.asked.items())
+    known, retry = record.get("scorers", {}), record.get("retry") or ()
+    same = all(
+        known.get(name) == text and name in record["scores"] and name not in retry
+        for name, text in job.asked.items()
+    )
     return record["status"] == "ok" and calibrated and same

@@ -11,7 +11,7 @@ from contextlib import nullcontext
 import joblib
 import numpy as np
 
-from tuplet.evaluate.jobs import Job, Terms, not_run, reusable, run_job
+from tuplet.evaluate.jobs import Job, Terms, claimed, not_run, reusable, run_job
 from tuplet.evaluate.store import Record, Store
 from tuplet.exceptions import TupletWarning
 from tuplet.progress import Progress, Show
@@ -50,7 +50,7 @@ def _open_jobs(jobs: list[Job], terms: Terms, store: Store | None, ledger: _Ledg
         record = store.get(job.key) if store is not None else None
         slow = ledger.over_time.get((job.dataset, job.model))
         if record is not None and reusable(record, job, terms):
-            ledger.enter(job, record | job.identity)
+            ledger.enter(job, claimed(record, job, store))
         elif slow is not None:
             ledger.enter(job, not_run(job, f"over time on fold {slow}"))
         else:

@@ -26,7 +26,8 @@ class ScoreTests:
     """Statistics of a comparison over its data sets; see `tuplet.evaluate.statistics` for each.
 
     Tests need a score of every model on every data set. Where some are missing, those models or those data
-    sets are left out, whichever costs less; `without` names the models.
+    sets are left out, whichever costs less; `without` names the models. Of seconds and memory less is better:
+    they are tested with their signs turned.
     """
 
     def __init__(self, comparison: Comparison) -> None:
@@ -34,12 +35,13 @@ class ScoreTests:
 
     def without(self, score: str) -> list[str]:
         """Models that tests leave out because they lack scores."""
-        table = self._comparison.table(score)
-        whole = table.notna()
-        by_rows = whole.all(axis=1).sum() * table.shape[1]
-        by_models = whole.all(axis=0).sum() * table.shape[0]
-        gone = whole.columns[~whole.all(axis=0)] if by_models > by_rows else whole.columns[:0]
-        return [str(name) for name in gone]
+        every = self._comparison.table(score)
+        # What has no scores at all tells nothing about the rest.
+        whole = every.dropna(how="all").dropna(axis=1, how="all").notna()
+        by_rows = whole.all(axis=1).sum() * whole.shape[1]
+        by_models = whole.all(axis=0).sum() * whole.shape[0]
+        kept = whole.columns[whole.all(axis=0)] if by_models > by_rows else whole.columns
+        return [str(name) for name in every.columns.difference(kept, sort=False)]
 
     def possible(self, score: str) -> bool:
         """Whether there are two models with scores on two data sets: the least that can be ranked."""
@@ -49,12 +51,15 @@ class ScoreTests:
     def _table(self, score: str, test: str) -> pd.DataFrame:
         table = self._comparison.table(score).drop(columns=self.without(score))
         if self.possible(score):
-            return table
+            return self._sign(score) * table
         found = f"{table.notna().all(axis=1).sum()} data sets with scores of {table.shape[1]} models"
         raise InputError(
             f"{test}: it compares two or more models over two or more data sets, found {found};"
             " tests.paired_t compares them over the folds of each data set."
         )
+
+    def _sign(self, score: str) -> int:
+        return 1 if self._comparison.greater_is_better(score) else -1
 
     def ranks(self, score: str) -> pd.Series:
         """Average ranks of the models over the data sets; the best has the lowest."""
@@ -86,25 +91,39 @@ class ScoreTests:
     ) -> statistics.ControlTests:
         """Which models differ from one of them."""
         table = self._table(score, "versus")
+        if control in self.without(score):
+            lacking = self._comparison.table(score)[control].isna()
+            raise InputError(
+                f"versus: {control!r} has no scores on {', '.join(map(str, lacking.index[lacking]))};"
+                " select(datasets=[...]) leaves these out."
+            )
         return statistics.versus_control(table, control, method=method, ranks=ranks, alpha=alpha)
 
     def wilcoxon(self, score: str, a: str, b: str) -> Any:
         """Whether two models differ, by signed ranks over the data sets."""
-        return statistics.wilcoxon(self._comparison.select(models=[a, b]).table(score), a, b)
+        return statistics.wilcoxon(self._pair(score, a, b), a, b)
 
     def bayesian(self, score: str, a: str, b: str, *, rope: float = 0.0, random_state: int = 0) -> Any:
         """How probable it is that one of two models is the better one more often than not."""
-        table = self._comparison.select(models=[a, b]).table(score)
-        return statistics.bayesian_signed_rank(table, a, b, rope=rope, random_state=random_state)
+        return statistics.bayesian_signed_rank(
+            self._pair(score, a, b), a, b, rope=rope, random_state=random_state
+        )
+
+    def _pair(self, score: str, a: str, b: str) -> pd.DataFrame:
+        return self._sign(score) * self._comparison.select(models=[a, b]).table(score)
 
     def paired_t(
         self, score: str, *, alpha: float = 0.05, correction: Literal["nadeau-bengio"] | None = None
     ) -> Any:
         """Wins, ties and losses by paired t tests over the folds of each data set.
 
-        Folds share training rows, so the plain test finds differences too often; "nadeau-bengio" corrects it.
+        Folds share training rows, so the plain test finds differences too often; "nadeau-bengio" corrects it,
+        by the share of the rows that the folds of each data set test.
         """
-        return statistics.paired_t(self._comparison.folds(score), alpha=alpha, correction=correction)
+        folds = {name: self._sign(score) * frame for name, frame in self._comparison.folds(score).items()}
+        return statistics.paired_t(
+            folds, alpha=alpha, correction=correction, test_share=self._comparison.test_shares()
+        )
 
 
 class ScorePlots:
@@ -130,6 +149,7 @@ class ScorePlots:
             a,
             b,
             errors=_errors(comparison, score),
+            greater_is_better=comparison.greater_is_better(score),
             title=title or _said(score),
             ax=ax,
         )
@@ -137,13 +157,21 @@ class ScorePlots:
     def differences(self, score: str, a: str, b: str, *, title: str = "", ax: Axes | None = None) -> Axes:
         """Difference of two models on each data set, as sorted bars."""
         comparison = self._comparison
-        return plots.plot_differences(comparison.table(score), a, b, title=title or _said(score), ax=ax)
+        return plots.plot_differences(
+            comparison.table(score),
+            a,
+            b,
+            greater_is_better=comparison.greater_is_better(score),
+            title=title or _said(score),
+            ax=ax,
+        )
 
     def boxes(self, score: str, *, title: str = "", ax: Axes | None = None) -> Axes:
         """Box plots of the scores of all folds, centred in each data set."""
         folds = self._comparison.tidy(score)
         folds = folds[np.isfinite(folds["value"])]
-        return plots.plot_centred_boxes(folds, title=title or _said(score), ax=ax)
+        greater = self._comparison.greater_is_better(score)
+        return plots.plot_centred_boxes(folds, greater_is_better=greater, title=title or _said(score), ax=ax)
 
     def calibration(
         self,
@@ -188,7 +216,7 @@ def comparison_page(comparison: Comparison, scores: tuple[str, ...], title: str)
         if len(lines):
             sections.append(Section(heading, tables=[_plain(lines)]))
     n_models, n_sets = len(comparison.models), len(comparison.datasets)
-    about = f"{n_models} models on {n_sets} data sets. Greater is better in every table of scores."
+    about = f"{n_models} models on {n_sets} data sets."
     return html_page(title, sections, text=about)
 
 

@@ -83,10 +83,12 @@ class Answer:
     """A prediction that poses as the model that made it, so that scorers take all from the one joint.
 
     Decisions are remembered by their loss. A model whose `predict` takes no loss (a peer that decides its own
-    way, or a `DecisionClassifier`) is asked for its decision once. All else is asked of the model itself.
+    way, or a `DecisionClassifier`) is asked for its decision once. All else, and whatever is asked about
+    other rows, is asked of the model itself.
     """
 
     def __init__(self, fitted: Any, X: Any) -> None:
+        self._fitted, self._given = fitted, X
         self.model, self._X = unwrap(fitted, X)
         self.prediction: JointPrediction = self.model.predict_joint(self._X)
         self.space_ = self.prediction.space
@@ -95,11 +97,16 @@ class Answer:
         self.predict: Callable[..., Any] = self._decide if takes_loss else self._own
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.__dict__["model"], name)
+        whole, inside = self.__dict__["_fitted"], self.__dict__["model"]
+        return getattr(whole if hasattr(whole, name) else inside, name)
+
+    def _about(self, X: Any) -> Answer:
+        """Return the answer about these rows: this one if they are its own."""
+        return self if X is self._given else Answer(self._fitted, X)
 
     def predict_joint(self, X: Any) -> JointPrediction:
-        """Return the one joint."""
-        return self.prediction
+        """Return the one joint, or that of other rows."""
+        return self._about(X).prediction
 
     def n_floored(self, Y: Any) -> int | None:
         """Count the test rows that are charged a floor; None if their probabilities cannot be had.
@@ -113,16 +120,20 @@ class Answer:
             return None
 
     def predict_proba(self, X: Any) -> Any:
-        """Return the marginals of the one joint, as scikit-learn has them."""
-        marginals = self.prediction._marginals("predict_proba")
+        """Return the marginals of the joint, as scikit-learn has them."""
+        marginals = self.predict_joint(X)._marginals("predict_proba")
         return marginals[0] if self.space_.single else marginals
 
     def _own(self, X: Any) -> Any:
+        if X is not self._given:
+            return self._about(X).predict(X)
         if "own" not in self._decided:
             self._decided["own"] = self.model.predict(self._X)
         return self._decided["own"]
 
     def _decide(self, X: Any, *, loss: str | Loss = "hamming") -> Any:
+        if X is not self._given:
+            return self._about(X).predict(X, loss=loss)
         key = describe(get_loss(loss))
         if key not in self._decided:
             codes = self.prediction._decide(loss, "predict")
@@ -131,12 +142,14 @@ class Answer:
 
 
 def _ask(answer: Answer, X: Any, Y: Any, scorers: Mapping[str, Scorer], calibration: bool) -> Record:
-    scores, bins, problems = {}, {}, {}
+    scores, bins, problems, retry = {}, {}, {}, []
     for name, scorer in scorers.items():
         try:
             scores[name] = float(scorer(answer, X, Y))
         except Exception as error:  # one score that fails takes no other with it
             scores[name], problems[name] = float("nan"), _reason(error)
+            if not isinstance(error, TupletError):  # it may lie at the scorer, or at the moment
+                retry.append(name)
     for name, measure in _CALIBRATIONS.items() if calibration else ():
         try:
             bins[name] = _columns(measure(Y, answer.prediction, N_BINS))
@@ -146,6 +159,7 @@ def _ask(answer: Answer, X: Any, Y: Any, scorers: Mapping[str, Scorer], calibrat
         "scores": scores,
         "calibration": bins if calibration else None,
         "score_problems": problems,
+        "retry": retry,
         "n_floored": answer.n_floored(Y),
     }
 

@@ -33,8 +33,10 @@ def encode_both(Y_true: Any, Y_pred: Any, space: ClassSpace | None) -> tuple[Cod
             ("Y_pred", present_labels(shared, Y_pred)),
             ("Y_true", present_labels(shared, Y_true)),
         )
+        # Of a variable with one known category the positive one must not depend on which of them is new.
+        sort = [space is None or len(values) == 1 for values in shared.categories]
         for Y in (Y_true, Y_pred):
-            shared = extended(shared, Y, in_order=space is None)
+            shared = extended(shared, Y, sort)
         true, pred = shared.encode(Y_true), shared.encode(Y_pred)
     if len(true) != len(pred):
         raise InputError(f"Y_true has {len(true)} rows and Y_pred {len(pred)}; they must be the same rows.")

@@ -33,7 +33,8 @@ class ScoreTable:
     std : DataFrame, data sets x models, optional
         Shown behind the means.
     ranks : Series, optional
-        Average rank of each model, the last line.
+        Average rank of each model, the last line. Where its `attrs["n_rows"]` is less than the data sets of
+        the table, the line says so.
     missing : DataFrame, data sets x models, optional
         Reasons (texts) why scores are missing, empty or NaN elsewhere. One that begins with "over time",
         "over memory", "not run", "no score", "crashed" or "failed" is shown by that sign, any other by
@@ -114,6 +115,8 @@ class Grid(NamedTuple):
     lines : list of lists of Cell
     ranks : list of Cell
         The last line; empty if there are no ranks.
+    rank_heading : str
+        What it is called; says so if not all data sets count.
     notes : dict
         Footnotes by letter.
     """
@@ -123,6 +126,7 @@ class Grid(NamedTuple):
     datasets: list[str]
     lines: list[list[Cell]]
     ranks: list[Cell]
+    rank_heading: str
     notes: dict[str, str]
 
 
@@ -146,6 +150,7 @@ def lay_out(table: ScoreTable) -> Grid:
         datasets=[name_text(name) for name in mean.index],
         lines=lines,
         ranks=_rank_line(table),
+        rank_heading=_rank_heading(table),
         notes={letter: reason for reason, letter in letters.items()},
     )
 
@@ -240,6 +245,12 @@ def _letters(reasons: Iterable[str]) -> dict[str, str]:
     """Return a letter for each reason, in the order in which they occur: a to z, then aa, bb, ..."""
     distinct = dict.fromkeys(reasons)
     return {reason: ascii_lowercase[i % 26] * (1 + i // 26) for i, reason in enumerate(distinct)}
+
+
+def _rank_heading(table: ScoreTable) -> str:
+    total = len(table.mean)
+    counted = total if table.ranks is None else int(table.ranks.attrs.get("n_rows", total))
+    return "average rank" + (f" ({counted} of {total})" if counted < total else "")
 
 
 def _rank_line(table: ScoreTable) -> list[Cell]:

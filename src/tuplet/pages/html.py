@@ -70,7 +70,7 @@ def _score_table(table: ScoreTable, prefix: str) -> str:
         _row(name, [_score_cell(cell, prefix) for cell in line])
         for name, line in zip(grid.datasets, grid.lines, strict=True)
     ]
-    foot = _row("average rank", [_score_cell(cell, prefix) for cell in grid.ranks]) if grid.ranks else ""
+    foot = _row(grid.rank_heading, [_score_cell(cell, prefix) for cell in grid.ranks]) if grid.ranks else ""
     better = "higher" if table.greater_is_better else "lower"
     hint = f"{better} is better; the best of each line is bold"
     return _figure(table.caption, hint, _table(head, body, foot), _notes(grid, prefix))

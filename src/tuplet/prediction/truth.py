@@ -61,21 +61,26 @@ def read_truth(Y_true: Any, space: ClassSpace, n: int, index: pd.Index | None) -
     except LabelError:
         found = ("Y_true", present_labels(space, Y_true))
         require_common_labels(space.names, found, ("the prediction", list(space.categories)))
-        codes = extended(space, Y_true, in_order=False).encode(Y_true)
+        codes = extended(space, Y_true, [False] * len(space.names)).encode(Y_true)
     if len(codes) != n:
         raise InputError(f"Y_true has {len(codes)} rows and the prediction {n}.")
     unseen = codes >= np.array(space.cards)
     return Truth(np.where(unseen, UNKNOWN, codes), codes != UNKNOWN, unseen)
 
 
-def extended(space: ClassSpace, Y: Any, in_order: bool) -> ClassSpace:
-    """Return the space with the labels of Y that it lacks: behind the others, or all of them in order."""
+def extended(space: ClassSpace, Y: Any, in_order: Sequence[bool]) -> ClassSpace:
+    """Return the space with the labels of Y that it lacks.
+
+    They come behind the others, or, for variables that are said to be `in_order` (m,), where sorting puts
+    them.
+    """
     categories = []
-    for values, name, own in zip(present_labels(space, Y), space.names, space.categories, strict=True):
+    every_variable = zip(present_labels(space, Y), space.names, space.categories, in_order, strict=True)
+    for values, name, own, sort in every_variable:
         distinct = list(dict.fromkeys([*own.tolist(), *values.tolist()]))
         every = np.empty(len(distinct), dtype=object)
         every[:] = distinct
-        categories.append(labels.learn(every, name) if in_order else every)
+        categories.append(labels.learn(every, name) if sort else every)
     return ClassSpace(space.names, tuple(categories), space.form)
 
 

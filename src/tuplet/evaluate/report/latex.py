@@ -122,7 +122,7 @@ def _tabular(grid: Grid, emphasis: tuple[str, str]) -> list[str]:
         [escape_latex(name), *(_cell(cell, emphasis) for cell in line)]
         for name, line in zip(grid.datasets, grid.lines, strict=True)
     ]
-    ranks = ["average rank", *(_cell(cell, emphasis) for cell in grid.ranks)]
+    ranks = [grid.rank_heading, *(_cell(cell, emphasis) for cell in grid.ranks)]
     return [
         rf"\begin{{tabular}}{{l{'r' * len(grid.models)}}}",
         r"\toprule",

@@ -105,7 +105,7 @@ def _rows(grid: Grid, emphasis: str) -> list[list[str]]:
         [escape_markdown(name), *(_cell(cell, emphasis) for cell in line)]
         for name, line in zip(grid.datasets, grid.lines, strict=True)
     ]
-    foot = [["average rank", *(_cell(cell, emphasis) for cell in grid.ranks)]] if grid.ranks else []
+    foot = [[grid.rank_heading, *(_cell(cell, emphasis) for cell in grid.ranks)]] if grid.ranks else []
     return [head, *body, *foot]
 
 

@@ -81,7 +81,7 @@ def text_table(
 
 
 def _name_column(grid: Grid) -> list[str]:
-    names = [grid.corner, *shorten(grid.datasets, _LONGEST_DATASET)] + ["average rank"] * bool(grid.ranks)
+    names = [grid.corner, *shorten(grid.datasets, _LONGEST_DATASET)] + [grid.rank_heading] * bool(grid.ranks)
     widest = max(map(display_width, names))
     return [align_left(name, widest) for name in names]
 

@@ -78,7 +78,7 @@ def paired_t(
     *,
     alpha: float = 0.05,
     correction: Literal["nadeau-bengio"] | None = None,
-    test_share: float | None = None,
+    test_share: float | Mapping[Any, float] | None = None,
 ) -> PairedT:
     """Paired t tests of all pairs of models on each data set, and how often each wins, ties and loses.
 
@@ -94,7 +94,7 @@ def paired_t(
         Folds share training rows, so their differences are correlated and the plain test finds differences
         too often. The correction takes the variance of the mean as (1 / n_folds + share / (1 - share))
         times that of the differences, where `share` is the share of the rows that is tested.
-    test_share : float, optional
+    test_share : float, or mapping from data set to float, optional
         Share of the rows that a fold tests; by default one over the number of rows of the frame, which is
         that of a single cross-validation. Say it for repeated ones.
 
@@ -122,14 +122,12 @@ def paired_t(
     """
     check_alpha("paired_t", alpha)
     check_choice("paired_t", "correction", correction, (None, "nadeau-bengio"))
-    if test_share is not None and not 0 < test_share < 1:
-        raise InputError(f"paired_t: test_share must be between 0 and 1, found {test_share!r}.")
     models = _models(folds)
+    shares = _shares(folds, test_share)
     lines = []
     for dataset, frame in folds.items():
         scores = frame.reindex(columns=models).to_numpy(dtype=np.float64, na_value=np.nan)
-        share = test_share or 1 / max(2, len(scores))
-        shared = share / (1 - share) if correction else 0.0
+        shared = shares[dataset] / (1 - shares[dataset]) if correction else 0.0
         for i, j in combinations(range(len(models)), 2):
             found = _test(scores[:, [i, j]], shared)
             lines.append((dataset, models[i], models[j], *found, _outcome(found, alpha)))
@@ -138,6 +136,17 @@ def paired_t(
         columns=["dataset", "a", "b", "n_folds", "mean_difference", "t", "p_value", "constant", "outcome"],
     )
     return PairedT(table, _count(table), alpha, correction)
+
+
+def _shares(folds: Mapping[Any, pd.DataFrame], given: Any) -> dict[Any, float]:
+    """Return the share of the rows that a fold tests, for each data set."""
+    shares = {}
+    for dataset, frame in folds.items():
+        share = given.get(dataset) if isinstance(given, Mapping) else given
+        if share is not None and not 0 < share < 1:
+            raise InputError(f"paired_t: test_share must be between 0 and 1, found {share!r}.")
+        shares[dataset] = 1 / max(2, len(frame)) if share is None else share
+    return shares
 
 
 def _models(folds: Mapping[Any, pd.DataFrame]) -> list[Any]:

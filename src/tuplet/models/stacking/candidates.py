@@ -8,8 +8,6 @@ from importlib.util import find_spec
 from typing import Any, final
 
 import numpy as np
-import pandas as pd
-from pandas.api.types import is_string_dtype
 from scipy import sparse
 from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.impute import SimpleImputer
@@ -85,27 +83,13 @@ class Candidate:
 
 def quick_model(rows: Rows, seconds: float) -> tuple[Any, Rows]:
     """Return a model for which there is always time, and as many of the rows as so many seconds allow."""
-    every = -(-_work(rows) // int(_QUICK_CELLS * min(max(1.0, seconds / 2), _QUICK_TIMES)))
+    every = -(-rows.n_cells // int(_QUICK_CELLS * min(max(1.0, seconds / 2), _QUICK_TIMES)))
     used = np.flatnonzero(np.ones(len(rows)) if rows.weights is None else rows.weights)
     some = used[::every]
     strength = 1.0 if len(rows) > _MANY_ROWS_PER_COLUMN * rows.X.shape[1] else 0.1
     return ChainClassifier(_logistic(rows, strength)), rows.take(
         some, None if rows.weights is None else rows.weights[some]
     )
-
-
-def _work(rows: Rows) -> int:
-    """Rows times features, as 0/1 columns if they are no numbers, times labels."""
-    return max(1, len(rows) * _n_inputs(rows.X) * sum(rows.space.cards))
-
-
-def _n_inputs(X: Any) -> int:
-    """Columns that a classifier of numbers gets."""
-    if not isinstance(X, pd.DataFrame):
-        return int(X.shape[1])
-    columns = [X.iloc[:, j] for j in range(X.shape[1])]
-    words = [isinstance(each.dtype, pd.CategoricalDtype) or is_string_dtype(each) for each in columns]
-    return sum(each.nunique() if word else 1 for each, word in zip(columns, words, strict=True))
 
 
 def default_candidates(rows: Rows, rules: Sequence[Any] = ()) -> list[Candidate]:
@@ -160,7 +144,7 @@ def _chains(estimator: Any, n_chains: int = 1) -> Any:
 
 
 def _linear(rows: Rows) -> Iterator[Candidate]:
-    light = _work(rows) <= _QUICK_CELLS
+    light = rows.n_cells <= _QUICK_CELLS
     more = ("10 chains of weaker logistic", _chains(_logistic(rows, 0.3), 10))
     yield Candidate("independent logistic", IndependentClassifier(_logistic(rows, 0.1)), light=light)
     yield Candidate(
@@ -177,7 +161,7 @@ def _linear(rows: Rows) -> Iterator[Candidate]:
 
 def _shared(rows: Rows) -> Iterator[Candidate]:
     """Yield forests for all class variables together: what there is time for where they are many."""
-    features: Any = 0.5 if _work(rows) <= _MANY_CELLS else "sqrt"
+    features: Any = 0.5 if rows.n_cells <= _MANY_CELLS else "sqrt"
 
     def trees(n: int, leaf: int) -> Any:
         return ExtraTreesClassifier(n, bootstrap=True, max_features=features, min_samples_leaf=leaf)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
+from pandas.api.types import is_string_dtype
 from sklearn.base import clone
 
 from tuplet.exceptions import InputError
@@ -36,9 +39,23 @@ class Rows:
     def __len__(self) -> int:
         return len(self.codes)
 
+    @cached_property
+    def n_cells(self) -> int:
+        """Rows times features, as 0/1 columns if they are no numbers, times labels."""
+        return max(1, len(self) * _n_inputs(self.X) * sum(self.space.cards))
+
     def take(self, rows: Positions, weights: Floats | None) -> Rows:
         """Return some rows, with weights of their own."""
         return Rows(take_rows(self.X, rows), self.codes[rows], weights, self.space)
+
+
+def _n_inputs(X: Any) -> int:
+    """Columns that a classifier of numbers gets."""
+    if not isinstance(X, pd.DataFrame):
+        return int(X.shape[1])
+    columns = [X.iloc[:, j] for j in range(X.shape[1])]
+    words = [isinstance(each.dtype, pd.CategoricalDtype) or is_string_dtype(each) for each in columns]
+    return sum(each.nunique() if word else 1 for each, word in zip(columns, words, strict=True))
 
 
 @final
