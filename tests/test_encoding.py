@@ -7,6 +7,7 @@ from decimal import Decimal
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -147,6 +148,81 @@ def test_dates_are_days():
     assert FeatureEncoder().fit_transform(same).tolist() == [[1, 1], [3.5, 2]]
     with pytest.raises(InputError, match="must hold dates in the column 'date', as in fit"):
         FeatureEncoder().fit(frame).transform(frame.assign(date=1.0))
+
+
+FAR = dt.datetime(9999, 12, 31)  # the usual stand-in for "never"
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.Series([FAR.date(), None, dt.date(1970, 1, 2)]),
+        pd.Series([FAR, None, dt.datetime(1970, 1, 2)]),
+        pd.Series([FAR, None, dt.datetime(1970, 1, 2)], dtype=object),
+        pd.Series([FAR, None, dt.datetime(1970, 1, 2)], dtype="datetime64[s]"),
+        pd.Series(
+            [
+                FAR.replace(tzinfo=dt.UTC),
+                None,
+                dt.datetime(1970, 1, 2, 2, tzinfo=dt.timezone(dt.timedelta(hours=2))),
+            ]
+        ),
+        pl.Series([FAR.date(), None, dt.date(1970, 1, 2)]),
+        pl.Series([FAR, None, dt.datetime(1970, 1, 2)]),
+    ],
+)
+def test_dates_may_be_far_away(column):
+    frame = (
+        pl.DataFrame({"until": column}) if isinstance(column, pl.Series) else pd.DataFrame({"until": column})
+    )
+    days = (FAR - dt.datetime(1970, 1, 1)).days
+    answer = FeatureEncoder(impute=False).fit_transform(frame)
+    np.testing.assert_array_equal(answer[:, 0], [days, np.nan, 1])
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (pl.String, "x"),
+        (pl.Date, dt.date(2020, 1, 1)),
+        (pl.Datetime, dt.datetime(2020, 1, 1)),
+        (pl.Duration, dt.timedelta(2)),
+    ],
+)
+def test_a_polars_column_without_values_keeps_its_kind(kind, value):
+    Y = [[0, 1], [1, 0]] * 4
+    empty = pl.DataFrame({"a": pl.Series([None] * 8, dtype=kind), "b": range(8)})
+    model = ChainClassifier().fit(empty, Y)
+    assert len(model.predict(pl.DataFrame({"a": pl.Series([value], dtype=kind), "b": [1]}))) == 1
+
+
+def test_numbers_of_any_kind_may_have_gaps():
+    rng = np.random.default_rng(0)
+    numbers = pd.Series([1, 2, 3, 4] * 5, dtype=object)
+    numbers[3] = pd.NA
+    decimals = pd.Series([Decimal("1.5"), None] * 10, dtype=pd.ArrowDtype(pa.decimal128(5, 2)))
+    X = pd.DataFrame({"numbers": numbers, "decimals": decimals, "plain": rng.normal(size=20)})
+    Y = rng.integers(2, size=(20, 2))
+    plain = pd.DataFrame(
+        {
+            "numbers": [*[1.0, 2, 3, np.nan], *[1.0, 2, 3, 4] * 4],
+            "decimals": [1.5, np.nan] * 10,
+            "plain": X["plain"],
+        }
+    )
+    for extra in ({}, {"word": list("ab") * 10}):
+        ours = ChainClassifier().fit(X.assign(**extra), Y).predict_proba(X.assign(**extra))
+        theirs = ChainClassifier().fit(plain.assign(**extra), Y).predict_proba(plain.assign(**extra))
+        np.testing.assert_allclose(ours, theirs)
+    fitted = ChainClassifier().fit(plain, Y)
+    record = pd.DataFrame([{"numbers": pd.NA, "decimals": 1.5, "plain": 0.0}])
+    assert fitted.predict(record).shape == (1, 2)
+
+
+def test_frames_of_sparse_columns_are_frames():
+    X = pd.get_dummies(pd.Series(list("abc") * 10), sparse=True)
+    Y = np.array([[0, 1], [1, 0], [1, 1]] * 10)
+    assert (ChainClassifier().fit(X, Y).predict(X) == Y).mean() > 0.9
 
 
 @pytest.mark.parametrize("order", ["C", "F"])

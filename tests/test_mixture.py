@@ -231,6 +231,20 @@ def test_small_budgets_give_valid_outcomes_and_honest_flags(seed, forms, max_nod
     np.testing.assert_allclose(value[mode.proven], truth.max(axis=1)[mode.proven])
 
 
+def test_blocks_of_rows_give_the_same_answers(monkeypatch):
+    rng = np.random.default_rng(5)
+    cards, n = (2,) * 8, 11
+    joints = [chain(cards, n, rng)[0] for _ in range(3)]
+    whole = Mixture(np.zeros((n, 3)), tuple(joints)).top_k(3)
+    monkeypatch.setattr("tuplet.joint.mixture._LISTED", 1)
+    monkeypatch.setattr("tuplet.joint.mixture._BLOCK", 4)
+    parts = Mixture(np.zeros((n, 3)), tuple(joints)).top_k(3)
+    assert whole.proven.all()
+    assert parts.proven.all()
+    np.testing.assert_array_equal(parts.codes, whole.codes)
+    np.testing.assert_allclose(parts.log_prob, whole.log_prob)
+
+
 def test_the_mode_need_not_be_the_mode_of_a_component():
     """Two components that favour different outcomes share a second choice."""
     outcomes = all_outcomes((2,) * 7)

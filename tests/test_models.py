@@ -524,6 +524,31 @@ def test_sparse_features_and_sparse_labels(model):
     assert answer.shape == (80, 3)
 
 
+def test_probabilities_are_the_callers_own():
+    X, Y = data(n=60)
+    model = ChainClassifier().fit(X, Y)
+    before = model.predict_proba(X)[0].copy()
+    model.predict_proba(X)[0][:] = 0.0
+    np.testing.assert_array_equal(model.predict_proba(X)[0], before)
+
+
+def test_a_model_of_ours_may_be_a_local_model():
+    X, Y = data(n=60)
+    outer = IndependentClassifier(ChainClassifier()).fit(X, Y).predict_proba(X)
+    inner = IndependentClassifier().fit(X, Y).predict_proba(X)
+    for ours, theirs in zip(outer, inner, strict=True):
+        assert np.abs(ours - theirs).max() < 0.05
+
+
+def test_very_many_constant_variables():
+    X, Y = data(n=60)
+    wide = Y[["late"]].assign(**dict.fromkeys([f"c{j}" for j in range(80)], "same"))
+    joint = ChainClassifier().fit(X, wide).predict_joint(X)
+    alone = ChainClassifier().fit(X, Y[["late"]]).predict_joint(X)
+    np.testing.assert_allclose(joint.marginals()["late"], alone.marginals()["late"], atol=1e-9)
+    assert joint.top_k(2)
+
+
 def test_polars_in_polars_out():
     X, Y = data()
     frame = pl.DataFrame({"rain": Y["rain"].to_list(), "late": [bool(v) for v in Y["late"]]})

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from tuplet.exceptions import InputError
 from tuplet.joint.base import all_outcomes
+from tuplet.joint.nodes import OpenNodes
 from tuplet.joint.search import Search, best_first
 from tuplet.typing import UNKNOWN
 
@@ -145,6 +146,24 @@ def test_a_long_search_keeps_its_open_nodes_within_bounds():
     ranking = table.search(2, budget=60)
     assert not ranking.proven.any()
     table.assert_valid(ranking)
+
+
+def test_many_outcomes_of_many_variables_are_searched_in_few_rows_at_a_time(monkeypatch):
+    sizes = []
+
+    class Counted(OpenNodes):
+        def __init__(self, b, m, capacity, store):
+            sizes.append(b * m * capacity * store.itemsize)
+            super().__init__(b, m, capacity, store)
+
+    monkeypatch.setattr("tuplet.joint.search.OpenNodes", Counted)
+    m = 300
+
+    def expand(rows, codes, variables, bounds):
+        return np.repeat(bounds[:, None], 2, axis=1) + np.log([0.9, 0.1])
+
+    best_first(200, (2,) * m, range(m), expand, 100, Search(max_nodes=1), None)
+    assert max(sizes) <= 2**27
 
 
 def test_no_rows():

@@ -18,6 +18,30 @@ from tuplet.space import ClassSpace
 from tuplet.space.words import clip, combination_texts, contrast_texts, shorten
 from tuplet.typing import UNKNOWN
 
+
+@pytest.mark.parametrize("unit", ["D", "s", "us", "ns"])
+def test_points_in_time_are_labels_that_can_be_named(unit):
+    days = np.array(["2020-01-01", "2020-01-02"], dtype=f"datetime64[{unit}]")
+    space = ClassSpace.from_labels(days)
+    for label in (pd.Timestamp("2020-01-02"), datetime.datetime(2020, 1, 2), days[1]):
+        assert space.codes_of(space.names[0], [label]).tolist() == [1]
+    with pytest.raises(LabelError, match=r"Unknown label '2021-05-01'.* '2020-01-01', '2020-01-02'"):
+        space.codes_of(space.names[0], [pd.Timestamp("2021-05-01")])
+    assert len(space.decode_frame(space.encode(days))) == 2
+
+
+def test_half_precision_labels():
+    labels = np.array([[0, 2], [1, 0]], dtype=np.float16)
+    space = ClassSpace.from_labels(labels)
+    np.testing.assert_array_equal(space.decode(space.encode(labels)), labels)
+
+
+def test_declared_orders_and_mixed_labels_of_spaces_by_hand():
+    space = ClassSpace(("a", "b"), ([0, "x"], ["no", "yes"]))
+    assert space.categories[0].tolist() == [0, "x"]
+    assert space.select(["b"]).knows_positive(0)
+
+
 # -- round trips -------------------------------------------------------------------------------------------
 
 quick = settings(deadline=None, max_examples=60)

@@ -331,7 +331,9 @@ class JointDistribution(ABC):
 
 def all_outcomes(cards: Sequence[int]) -> Codes:
     """Every combination of values, the last variable running fastest, shape (product of cards, m)."""
-    return np.indices(tuple(cards), dtype=np.intp).reshape(len(cards), -1).T.copy()
+    # By division: numpy's own grids have 64 dimensions at most.
+    after = np.concatenate([np.cumprod(np.array(cards, dtype=np.intp)[:0:-1])[::-1], [1]])
+    return np.arange(math.prod(cards))[:, None] // after % np.array(cards, dtype=np.intp)
 
 
 def warn_unproven(query: str, proven: npt.NDArray[np.bool_]) -> None:

@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from tuplet.joint.autoregressive import Autoregressive
 from tuplet.joint.base import Ranking
-from tuplet.joint.reduce import pad
 from tuplet.joint.splitting import Above, Beam
 from tuplet.typing import UNKNOWN, Codes, Floats
 
@@ -50,11 +49,19 @@ class Ceiling:
         """List the outcomes above a threshold (n,), as far as that needs no more than `width` prefixes."""
         scale = joint._log_evidence  # a chain is walked without dividing by the evidence
         policy = Above(log_threshold + scale, width, np.full(len(joint), -np.inf))
-        codes, log_prob = pad(joint._chain.complete(joint.evidence, policy), joint.n_variables, len(joint))
+        layout = Layout.of(joint.cards)
+        # Packed part by part: as codes, padded to the longest row, they would take gigabytes.
+        held = [
+            (part.query, part.rank(), layout.pack(part.codes)[0], part.log_mass)
+            for part in joint._chain.complete(joint.evidence, policy)
+        ]
+        shape = (len(joint), 1 + max((int(rank.max()) for _, rank, _, _ in held), default=0))
+        packed, log_prob = np.zeros((layout.n_words, *shape), np.uint64), np.full(shape, -np.inf)
+        for query, rank, outcomes, log_mass in held:
+            packed[:, query, rank], log_prob[query, rank] = outcomes, log_mass
         order = np.argsort(-log_prob, axis=1, kind="stable")
         log_prob = np.take_along_axis(log_prob, order, axis=1) - scale[:, None]
-        layout = Layout.of(joint.cards)
-        packed, _ = layout.pack(np.take_along_axis(codes, order[..., None], axis=1))
+        packed = np.take_along_axis(packed, order[None], axis=2)
         return cls(layout, packed, log_prob, policy.floor - scale)
 
     def bound(self, rows: npt.NDArray[np.intp], codes: Codes) -> Floats:
@@ -97,9 +104,14 @@ class Layout(NamedTuple):
         mask = [((1 << need) - 1) << at for need, at in zip(bits, shift, strict=True)]
         return cls(np.array(word), np.array(shift, dtype=np.uint64), np.array(mask, dtype=np.uint64))
 
+    @property
+    def n_words(self) -> int:
+        """Number of words that an outcome takes."""
+        return int(self.word[-1]) + 1
+
     def pack(self, codes: Codes) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
         """Return the known values of codes (..., m) and the bits that they occupy, each (words, ...)."""
-        shape = (int(self.word[-1]) + 1, *codes.shape[:-1])
+        shape = (self.n_words, *codes.shape[:-1])
         packed, mask = np.zeros(shape, dtype=np.uint64), np.zeros(shape, dtype=np.uint64)
         for j, word in enumerate(self.word):
             known = codes[..., j] != UNKNOWN

@@ -82,6 +82,8 @@ class DenseChain:
             table = (table[..., None] * p).reshape(len(origin), -1)
             prefixes = np.repeat(prefixes, card, axis=0)
             prefixes[:, variable] = np.tile(np.arange(card), len(prefixes) // card)
-        in_order = table.reshape(-1, *(self.cards[v] for v in self.order))
-        natural = in_order.transpose(0, *(1 + self.order.index(v) for v in range(len(self.order))))
+        # Variables of one value change nothing; without them there are few enough dimensions for numpy.
+        order = [v for v in self.order if self.cards[v] > 1]
+        in_order = table.reshape(-1, *(self.cards[v] for v in order))
+        natural = in_order.transpose(0, *(1 + order.index(v) for v in sorted(order)))
         return natural.reshape(len(origin), -1)

@@ -33,6 +33,12 @@ chain favours keeps a bound above the answer until it is complete; with it a fif
 _CELLS = 2**22
 """Probabilities of outcomes that are held at once."""
 
+_LISTED = 2**24
+"""Outcomes of chains that are listed at once; one of up to 64 labels takes 16 bytes."""
+
+_BLOCK = 64
+"""Rows that are searched together, at least: chains ask their classifiers about many rows at a time."""
+
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
@@ -184,7 +190,12 @@ class Mixture(JointDistribution):
 
     def _top_k(self, k: int) -> Ranking:
         mixture = self._flatten()
-        ranking = mixture._enumerate(k) if self.n_outcomes <= _FEW else mixture._search(k)
+        if self.n_outcomes <= _FEW:
+            ranking = mixture._in_blocks(_CELLS // _FEW, lambda part: part.to_atoms(_FEW)._top_k(k))
+        else:
+            chains = sum(isinstance(part, Autoregressive) for part in mixture.components)
+            step = _LISTED // max(1, chains * self.search.max_nodes) if chains else len(self)
+            ranking = mixture._in_blocks(max(_BLOCK, step), lambda part: part._search(k))
         return ranking._replace(proven=ranking.proven & self.scores_exactly)
 
     def _flatten(self) -> Mixture:
@@ -202,10 +213,10 @@ class Mixture(JointDistribution):
                 log_weights.append(weight)
         return Mixture(np.concatenate(log_weights, axis=1), tuple(components), self.search)
 
-    def _enumerate(self, k: int) -> Ranking:
-        step = _CELLS // _FEW
+    def _in_blocks(self, step: int, answer: Callable[[Mixture], Ranking]) -> Ranking:
+        """Return the answers about some rows at a time, put together."""
         blocks = [np.arange(a, min(a + step, len(self))) for a in range(0, max(1, len(self)), step)]
-        parts = [self._take(rows).to_atoms(_FEW)._top_k(k) for rows in blocks]
+        parts = [answer(self._take(rows) if len(blocks) > 1 else self) for rows in blocks]
         return Ranking(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
     def _search(self, k: int) -> Ranking:

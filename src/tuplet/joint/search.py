@@ -121,7 +121,8 @@ def best_first(
         `proven` where no open node can hold anything better than the k-th outcome.
     """
     store = np.dtype(np.min_scalar_type(-max(cards)))
-    size = max(1, _BYTES // (len(cards) * store.itemsize * 2 * max(1, settings.max_nodes)))
+    n_open = max(1, settings.max_nodes + max(_BEAM, k) * len(cards))  # what `OpenNodes` holds before it drops
+    size = max(1, _BYTES // (len(cards) * store.itemsize * 2 * n_open))
     parts = []
     for rows in [np.arange(a, min(a + size, n)) for a in range(0, max(n, 1), size)]:
         search = _BestFirst(cards, order, expand, k, settings.max_nodes, rows, store)

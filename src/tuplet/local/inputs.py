@@ -91,7 +91,18 @@ def _pandas_column(column: nw.Series[Any]) -> Any:
         return pd.Categorical(column.to_list(), categories=list(column.dtype.categories))
     if isinstance(column.dtype, nw.Categorical):
         return pd.Categorical(column.to_list())
-    return pd.Series(column.to_list())
+    return pd.Series(column.to_list(), dtype=_polars_type(column))
+
+
+def _polars_type(column: nw.Series[Any]) -> Any:
+    """Return the type of a column that a look at values would not tell: there may be none."""
+    if column.null_count() < len(column):
+        return None
+    if column.dtype == nw.String:
+        return "str"
+    if column.dtype in (nw.Date, nw.Datetime):
+        return "datetime64[us]"
+    return "timedelta64[us]" if column.dtype == nw.Duration else None
 
 
 def is_number(column: pd.Series) -> bool:
@@ -112,9 +123,20 @@ def number_columns(frame: pd.DataFrame) -> npt.NDArray[np.bool_]:
 
 def as_floats(frame: pd.DataFrame) -> Floats:
     """Return a frame whose columns are all numbers as an array, NaN where a value is missing."""
-    if "O" in {dtype.kind for dtype in frame.dtypes}:
-        frame = frame.apply(pd.to_numeric)
+    odd = [j for j, dtype in enumerate(frame.dtypes) if dtype.kind == "O"]
+    frame = frame.copy(deep=False) if odd else frame
+    for j in odd:
+        frame.isetitem(j, _object_floats(frame.iloc[:, j]))
     return frame.to_numpy(dtype=float, na_value=np.nan)
+
+
+def _object_floats(column: pd.Series) -> Floats:
+    """Return numbers of any kind, such as decimals, as floats."""
+    values = column.to_numpy(dtype=object)
+    missing = pd.isna(values)
+    answer = np.full(len(values), np.nan)
+    answer[~missing] = values[~missing].astype(float)
+    return answer
 
 
 def require_finite(frame: pd.DataFrame) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import UTC
 from typing import Any, Literal
 
 import numpy as np
@@ -35,11 +36,31 @@ def days(column: pd.Series) -> Floats:
     if kind not in _DATES and not column.isna().all():
         raise InputError(f"X must hold dates in the column {str(column.name)!r}, as in fit.")
     if kind in _LENGTHS:
-        lengths = pd.to_timedelta(column)
-    else:
-        moments = pd.PeriodIndex(column).to_timestamp() if kind == "period" else column
-        lengths = pd.to_datetime(pd.Series(moments), utc=True) - pd.Timestamp(0, tz="UTC")
-    return np.asarray(lengths / pd.Timedelta(days=1), dtype=float)
+        return _in_days(pd.Series(pd.to_timedelta(column)))
+    if kind == "period":
+        return _in_days(_moments(pd.Series(pd.PeriodIndex(column).to_timestamp())))
+    return _in_days(_moments(column))
+
+
+def _moments(column: pd.Series) -> pd.Series:
+    """Return points in time as lengths of time since 1970 in UTC, by the second where they are far away."""
+    try:
+        moments = pd.to_datetime(pd.Series(column), utc=True)
+    except pd.errors.OutOfBoundsDatetime:  # objects, which older pandas counts in nanoseconds
+        moments = pd.Series([_second(value) for value in column], dtype="datetime64[s]").dt.tz_localize("UTC")
+    return moments - pd.Timestamp(0, tz="UTC").as_unit("s")
+
+
+def _second(value: Any) -> Any:
+    """Return a point in time without a zone, in UTC."""
+    if pd.isna(value):
+        return None
+    zone = getattr(value, "tzinfo", None)
+    return np.datetime64(value.astimezone(UTC).replace(tzinfo=None) if zone else value, "s")
+
+
+def _in_days(lengths: pd.Series) -> Floats:
+    return np.asarray(lengths.dt.total_seconds(), dtype=float) / 86_400
 
 
 @dataclass(frozen=True)

@@ -94,7 +94,7 @@ class SmoothedClassifier:
 
     def proba(self, inputs: Features) -> Floats:
         """Probabilities (n, c) of the seen classes, calibrated but not smoothed."""
-        proba = np.asarray(self.estimator.predict_proba(inputs), dtype=float)
+        proba = np.array(self.estimator.predict_proba(inputs), dtype=float)  # a copy: it is changed below
         if proba.shape[1] != len(self.classes):
             raise InputError(
                 f"{name_of(self.estimator)}.predict_proba gave {proba.shape[1]} columns for"

@@ -246,7 +246,8 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
 
         Warns with an `ApproximationWarning` if they are estimates.
         """
-        marginals = self.predict_joint(X)._marginals("predict_proba")
+        # Those of the joint are remembered and read-only; these are the caller's own.
+        marginals = [table.copy() for table in self.predict_joint(X)._marginals("predict_proba")]
         return marginals[0] if self.space_.single else marginals
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:

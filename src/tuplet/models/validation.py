@@ -12,7 +12,7 @@ from sklearn.utils.validation import validate_data
 
 from tuplet.exceptions import InputError
 from tuplet.local.estimators import name_of
-from tuplet.local.inputs import Features, as_pandas, number_columns, require_finite
+from tuplet.local.inputs import Features, as_floats, as_pandas, number_columns, require_finite
 from tuplet.space.containers import listing
 from tuplet.typing import Floats
 
@@ -79,11 +79,18 @@ def _frame(model: Any, frame: pd.DataFrame, reset: bool, frames: bool) -> Featur
             f" {listing(text, 5)} {'do' if len(text) > 1 else 'does'} not, unlike in fit."
         )
     if not keep:
-        return _as_numbers(model, frame, reset, None, sparse=False)
+        return _as_numbers(model, _plain(frame), reset, None, sparse=False)
     require_finite(frame)
     if reset:
         model.mixed_features_ = True
     return frame
+
+
+def _plain(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame of numbers without columns of objects or of pandas' own types, which have other gaps."""
+    if all(isinstance(dtype, np.dtype) and dtype.kind != "O" for dtype in frame.dtypes):
+        return frame
+    return pd.DataFrame(as_floats(frame), index=frame.index, columns=frame.columns)
 
 
 def _check_names(frame: pd.DataFrame) -> None:

@@ -77,7 +77,7 @@ def extended(space: ClassSpace, Y: Any, in_order: Sequence[bool]) -> ClassSpace:
     categories = []
     every_variable = zip(present_labels(space, Y), space.names, space.categories, in_order, strict=True)
     for values, name, own, sort in every_variable:
-        distinct = list(dict.fromkeys([*own.tolist(), *values.tolist()]))
+        distinct = list(dict.fromkeys([*labels.listed(own), *labels.listed(values)]))
         every = np.empty(len(distinct), dtype=object)
         every[:] = distinct
         categories.append(labels.learn(every, name) if sort else every)

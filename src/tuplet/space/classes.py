@@ -56,7 +56,7 @@ class ClassSpace:
     form: Form | None = None
 
     def __post_init__(self) -> None:
-        categories = tuple(np.asarray(values) for values in self.categories)
+        categories = tuple(labels.as_array(values) for values in self.categories)
         if len(self.names) != len(categories) or len(set(self.names)) < len(self.names):
             raise InputError(
                 f"ClassSpace: names must be distinct and as many as categories, found {listing(self.names)}"
@@ -159,7 +159,9 @@ class ClassSpace:
         return ClassSpace(
             tuple(self.names[j] for j in chosen),
             tuple(self.categories[j] for j in chosen),
-            form._replace(keys=keys, dtypes=tuple(form.dtypes[j] for j in chosen)),
+            None  # then the order of the categories was declared, and still is
+            if self.form is None
+            else form._replace(keys=keys, dtypes=tuple(form.dtypes[j] for j in chosen)),
         )
 
     # -- labels to codes ----------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ that they are equal: 1, 1.0, True and `numpy.int64(1)` are one label, "1" is ano
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import Any
 
 import narwhals.dependencies as kinds
@@ -16,7 +17,7 @@ import pandas as pd
 from tuplet.exceptions import InputError, LabelError
 from tuplet.typing import UNKNOWN, Codes
 
-__all__ = ["declared", "decode", "encode", "learn", "show"]
+__all__ = ["as_array", "declared", "decode", "encode", "learn", "listed", "show"]
 
 _EXACT_IN_FLOAT = 2**53
 """Integers up to here survive a stay among floats."""
@@ -174,11 +175,26 @@ def _lookup(values: np.ndarray, categories: np.ndarray) -> Codes:
     (left, family), (right, other) = _hashable(values), _hashable(categories)
     if family == other != "mixed":
         return np.asarray(pd.Index(right).get_indexer(pd.Index(left)), dtype=np.intp)
-    position = {label: code for code, label in enumerate(categories.tolist())}
+    position = {label: code for code, label in enumerate(listed(categories))}
     try:
-        return np.array([position.get(value, -1) for value in values.tolist()], dtype=np.intp)
+        return np.array([position.get(value, -1) for value in listed(values)], dtype=np.intp)
     except TypeError:  # a container among the labels
         return np.full(len(values), -1, dtype=np.intp)
+
+
+def as_array(categories: Any) -> np.ndarray:
+    """Return labels as an array, each as what it is: numpy would make all of them text if one is."""
+    if isinstance(categories, np.ndarray):
+        return categories
+    plain = np.asarray(categories)
+    if plain.dtype.kind not in "US" or all(isinstance(label, str) for label in categories):
+        return plain
+    return np.array(list(categories), dtype=object)
+
+
+def listed(values: np.ndarray) -> list[Any]:
+    """Return labels as objects; points in time to the nanosecond are Timestamps, not numbers."""
+    return pd.Index(values).tolist() if values.dtype.kind in "mM" else values.tolist()
 
 
 def _hashable(values: np.ndarray) -> tuple[np.ndarray, str]:
@@ -186,7 +202,8 @@ def _hashable(values: np.ndarray) -> tuple[np.ndarray, str]:
     values = _as_numbers(values)
     kind = values.dtype.kind
     if kind in "biuf":
-        return (values.astype(np.int64) if kind == "b" else values), "number"
+        plain = {"b": np.int64, "f": np.float64}.get(kind, values.dtype)
+        return values.astype(plain, copy=False), "number"
     if kind in "UT":
         return values.astype(object), "text"
     if kind == "O":
@@ -206,6 +223,8 @@ def _unseen(strange: np.ndarray, categories: np.ndarray, name: str) -> str:
 
 def show(label: Any) -> str:
     """Return a label as it would be typed, without the wrapper of a numpy scalar."""
+    if isinstance(label, (np.datetime64, np.timedelta64, datetime, timedelta)):
+        (label,) = pd.Index([label]).astype(str).str.removesuffix(" 00:00:00")
     return repr(label.item() if isinstance(label, np.generic) else label)
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from tuplet.exceptions import InputError
 from tuplet.space import ClassSpace
+from tuplet.space.labels import as_array
 
 __all__ = ["read_variables", "widened"]
 
@@ -48,6 +48,4 @@ def _categories(name: Any, given: Any, who: str) -> npt.NDArray[Any]:
         raise InputError(
             f"{who}: the categories of {name!r} must be a list of distinct labels, found {given!r}."
         )
-    plain = np.array(listed)
-    mixed = plain.dtype.kind in "US" and not all(isinstance(label, str) for label in listed)
-    return np.array(listed, dtype=object) if mixed else plain
+    return as_array(listed)
