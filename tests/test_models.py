@@ -546,7 +546,7 @@ def test_very_many_constant_variables():
     joint = ChainClassifier().fit(X, wide).predict_joint(X)
     alone = ChainClassifier().fit(X, Y[["late"]]).predict_joint(X)
     np.testing.assert_allclose(joint.marginals()["late"], alone.marginals()["late"], atol=1e-9)
-    assert joint.top_k(2)
+    assert len(joint.top_k(2)) == 120
 
 
 def test_polars_in_polars_out():

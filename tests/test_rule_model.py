@@ -32,6 +32,55 @@ def test_one_row_in_every_container():
     assert joint.mode_proven().all()
 
 
+def test_series_are_read_by_category():
+    camera = pd.Series({"overhead": 0.5, "normal": 0.4, "walking": 0.1}, name="proportion")
+    beliefs = {**ONE_ROW, "camera": camera}
+    joint = RuleModel(VARIABLES, EXPERT).predict_joint(beliefs)
+    np.testing.assert_allclose(joint.marginals()["camera"], [[0.007404, 0.289181, 0.703414]], atol=1e-6)
+    model = RuleModel(VARIABLES, priors={"camera": camera})
+    assert model.priors["camera"].tolist() == [0.1, 0.4, 0.5]
+    by_place = RuleModel(VARIABLES, priors={"camera": pd.Series([0.1, 0.4, 0.5])})
+    assert by_place.priors["camera"].tolist() == [0.1, 0.4, 0.5]
+
+
+def test_nothing_is_learned_where_there_are_no_rows():
+    for make in (
+        lambda: RuleModel(VARIABLES, [Rule("walking <-> gait", "learn")]),
+        lambda: RuleModel(VARIABLES).add_rules("learned: walking <-> gait"),
+    ):
+        with pytest.raises(InputError, match="nothing is learned here, so the rule 'walking <-> gait'"):
+            make()
+    assert RuleModel(VARIABLES, ["learned 0.7: walking <-> gait"]).rules[0].p == 0.7
+
+
+def test_impossible_evidence_names_the_rules():
+    joint = RuleModel(VARIABLES, EXPERT).predict_joint(ONE_ROW)
+    with pytest.raises(
+        ImpossibleEvidenceError, match=r"(?s)probability zero.*rules exclude it.*walking <-> gait"
+    ):
+        joint.given(camera="walking", shoes="standing")
+
+
+def test_variables_go_with_their_rules():
+    model = RuleModel(VARIABLES, EXPERT, priors={"camera": [0.2, 0.3, 0.5]}).remove_variable("hands")
+    assert model.space.names == ("camera", "shoes")
+    assert [rule.text for rule in model.rules] == ["walking <-> gait"]
+    assert model.priors["camera"].tolist() == [0.2, 0.3, 0.5]
+    with pytest.raises(InputError, match="the only class variable"):
+        model.remove_variable("camera").remove_variable("shoes")
+
+
+def test_rules_that_are_called_the_same_go_by_position():
+    model = RuleModel(VARIABLES, ["walking <-> gait", "0.7: walking <-> gait", "0.6: low -> gait"])
+    with pytest.raises(InputError, match=r"Several rules are called 'walking <-> gait'.* 0, 1"):
+        model.remove_rules("walking <-> gait")
+    assert [rule.p for rule in model.remove_rules(np.int64(1)).rules] == [1.0, 0.6]
+    assert [rule.p for rule in model.remove_rules(-1, 0).rules] == [0.7]
+    for nobody in (None, True, 3):
+        with pytest.raises(InputError, match="There is no rule"):
+            model.remove_rules(nobody)
+
+
 def test_frames_are_read_by_category_and_keep_their_index():
     rng = np.random.default_rng(0)
     camera, hands = rng.dirichlet(np.ones(3), 5), rng.dirichlet(np.ones(3), 5)

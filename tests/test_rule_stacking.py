@@ -15,7 +15,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 
-from tuplet.exceptions import InputError, TupletWarning
+from tuplet.exceptions import InputError, IntractableError, LabelError, TupletWarning
 from tuplet.models import ChainClassifier, IndependentClassifier
 from tuplet.models.rules import RuleModel, RuleStackingClassifier
 from tuplet.models.weighted_stacking import WeightedStackingClassifier, label_similarity, stacking_weights
@@ -80,7 +80,7 @@ def test_without_dependence_there_are_no_rules_and_predictions_say_so():
 class Memory(ClassifierMixin, BaseEstimator):
     """Knows the labels of its training rows by heart, and nothing else."""
 
-    def fit(self, X, y):
+    def fit(self, X, y, sample_weight=None):
         self.classes_, codes = np.unique(y, return_inverse=True)
         self.seen_ = {row.tobytes(): code for row, code in zip(np.asarray(X), codes, strict=True)}
         return self
@@ -97,6 +97,62 @@ def test_rules_learn_from_classifiers_that_have_not_seen_the_row():
     X, Y = data()
     model = quiet(Memory()).fit(X, Y)  # in-sample beliefs would be perfect, and no rule could help
     assert model.learned_.held_out.max() > 0.2
+
+
+def test_importance_weights_do_not_let_classifiers_see_the_row():
+    X, Y = data()
+    weights = np.random.default_rng(0).uniform(3, 5, len(X))
+    model = quiet(Memory()).fit(X, Y, weights)
+    assert model.learned_.held_out.max() > 0.2
+
+
+def test_a_class_variable_without_labels_is_known_by_rules_alone():
+    X, Y = data()
+    Y = Y.assign(umbrella=pd.Categorical([None] * len(Y), categories=["closed", "open"]))
+    rules = ["0.9: umbrella == open <-> rain == yes"]
+    model = quiet(GaussianNB(), rules=rules).fit(X, Y)
+    table = model.predict_joint(X).marginals()
+    rain, umbrella = table["rain"]["yes"], table["umbrella"]["open"]
+    np.testing.assert_allclose(umbrella, 0.9 * rain + 0.1 * (1 - rain), atol=1e-9)
+    assert model.predict(X)["umbrella"].isin(["closed", "open"]).all()
+    assert (
+        quiet(GaussianNB(), rules=rules, priors={"umbrella": [0.9, 0.1]}).fit(X, Y).priors_["umbrella"][1]
+        == 0.1
+    )
+    with pytest.raises(InputError, match="All labels of 'umbrella' are missing; drop"):
+        ChainClassifier().fit(X, Y)
+    with pytest.raises(InputError, match="declare its labels"):
+        quiet(GaussianNB()).fit(X, Y.assign(umbrella=None))
+
+
+def test_rules_are_learned_beside_wide_rules_of_experts():
+    X, Y = data()
+    rng = np.random.default_rng(1)
+    other = pd.DataFrame(rng.integers(2, size=(len(X), 12)), columns=[f"l{j}" for j in range(12)])
+    other["l0"] |= ~other.any(axis=1)
+    expert = " | ".join(other)
+    model = quiet(GaussianNB(), rules=[expert]).fit(X, pd.concat([Y[["rain", "wet"]], other], axis=1))
+    assert {"rain", "wet"} <= set(model.rules_[1].inhibitions)
+
+
+def test_where_nothing_was_tried_it_is_said():
+    X, Y = data(n=60)
+    weights = np.full(60, 1e-3)
+    assert "no pattern of labels adds enough" in quiet(GaussianNB()).fit(X, Y, weights).learned_.summary
+
+
+def test_rules_of_experts_that_bind_too_much_are_refused_with_a_way_out():
+    rng = np.random.default_rng(0)
+    Y = pd.DataFrame(rng.integers(2, size=(40, 30)), columns=[f"l{j}" for j in range(30)])
+    rules = [f"0.8: l{i} xor l{j}" for i in range(30) for j in range(i)]
+    with pytest.raises(IntractableError, match="n_rules=0 learns none"):
+        quiet(GaussianNB(), rules=rules).fit(rng.normal(size=(40, 2)), Y)
+
+
+def test_the_papers_learner_keeps_to_the_scope():
+    X, Y = data(n=120)
+    model = quiet(GaussianNB(), learner="paper", max_scope=2, n_rules=2).fit(X, Y)
+    assert max(len(rule.inhibitions) for rule in model.rules_) <= 2
 
 
 def test_a_seed_repeats_the_model_and_it_survives_pickling():
@@ -391,6 +447,28 @@ def test_contributions_are_those_of_all_rules():
     expected = RuleModel(model.space_, model.rules_).contributions(beliefs, Y)
     pd.testing.assert_frame_equal(frame, expected)
     assert "gain" not in model.contributions(X)
+
+
+def test_rows_that_break_a_hard_rule_say_nothing_of_the_others():
+    X, Y = data()
+    model = quiet(
+        GaussianNB(), rules=["rain == yes -> wet", "0.8: mood == low -> rain == no"], n_rules=0
+    ).fit(X, Y)
+    broken = Y.assign(rain="yes", wet=[False, *[True] * (len(Y) - 1)])
+    gains = model.contributions(X, broken).set_index("rule")["gain"]
+    assert np.isneginf(gains.loc["rain == yes -> wet"])
+    assert np.isfinite(gains.drop("rain == yes -> wet")).all()
+
+
+def test_classifiers_with_labels_of_others_are_refused():
+    X, Y = data()
+    model = quiet(GaussianNB()).fit(X, Y)
+    before = model.predict_proba(X)
+    numbers = GaussianNB().fit(X, (Y["rain"] == "yes").astype(int))
+    with pytest.raises(LabelError, match="classifier of 'rain' knows labels that the model does not"):
+        model.add_classifier("rain", numbers)
+    for ours, theirs in zip(model.predict_proba(X), before, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
 
 
 def test_explanations_are_drawn():

@@ -220,6 +220,24 @@ def test_probabilities_are_checked(p):
         Rule("a", p)
 
 
+def test_python_words_are_no_operators():
+    high, standing = Is("hands", "high"), Is("shoes", "standing")
+    for combine in (lambda: high and standing, lambda: high or standing, lambda: not high):
+        with pytest.raises(InputError, match="combine formulas by &"):
+            combine()
+
+
+def test_what_is_to_be_learned_is_said_so():
+    rule = Rule("a -> b", "learn")
+    assert str(rule) == "a -> b  (p is to be learned)"
+    assert eval(repr(rule)) == rule
+    for rules in (RuleSet.from_text(RuleSet([rule]).to_text()), RuleSet.from_json(RuleSet([rule]).to_json())):
+        assert rules[0].pending
+    assert not rule.with_p(0.9).pending
+    with pytest.raises(InputError, match="probability of a noisy_or is given"):
+        RuleSet(["learned: noisy_or(a == 1: 0.1)"])
+
+
 def test_a_probability_to_learn_has_a_start():
     rule = Rule("a -> b", "learn")
     assert rule.learned

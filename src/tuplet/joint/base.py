@@ -284,6 +284,10 @@ class JointDistribution(ABC):
 
     # -- helpers ------------------------------------------------------------------------------------------
 
+    def _reason_against(self, codes: Codes, row: int) -> str:
+        """Return why known values (m,) are impossible in a row, in words; empty where nobody knows."""
+        return ""
+
     def _remembered(
         self, query: str, compute: Callable[[], tuple[npt.NDArray, ...]]
     ) -> tuple[npt.NDArray, ...]:

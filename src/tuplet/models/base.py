@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar, Self, final
 
+import numpy as np
 from narwhals import dependencies
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
@@ -29,7 +30,7 @@ from tuplet.prediction import JointPrediction
 from tuplet.space import ClassSpace
 from tuplet.space.containers import open_table
 from tuplet.space.rows import require_same_order
-from tuplet.typing import Codes, Floats
+from tuplet.typing import UNKNOWN, Codes, Floats
 
 __all__ = ["JointClassifier"]
 
@@ -78,6 +79,9 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
 
     _keeps_frames: ClassVar[bool] = False
     """Whether `_fit` gets a frame wherever one came in: models inside of a model want its names."""
+
+    _takes_unlabelled: ClassVar[bool] = False
+    """Whether `_fit` takes class variables of which no label is known."""
 
     @abstractmethod
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
@@ -137,11 +141,19 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
             X = self._validate(X, self._checked_estimators(names), reset=True)
             space = ClassSpace.from_labels(y)
             codes = space.encode(y)
+            self._require_labels(space, codes)
             if n_rows(X) != len(codes):
                 raise InputError(
                     f"X has {n_rows(X)} rows, but y has {len(codes)}; they must be the same rows."
                 )
             return self._fit_validated(X, space, codes, validate_weights(sample_weight, len(codes)))
+
+    def _require_labels(self, space: ClassSpace, codes: Codes) -> None:
+        unlabelled = np.flatnonzero((codes == UNKNOWN).all(axis=0))
+        if len(unlabelled) and not self._takes_unlabelled:
+            raise InputError(
+                f"All labels of {space.names[unlabelled[0]]!r} are missing; drop this class variable."
+            )
 
     @contextmanager
     def _kept_on_failure(self) -> Iterator[None]:

@@ -22,9 +22,13 @@ def fold_weights(X: Features, codes: Codes, sample_weight: Floats | None, n_fold
 
     The fold of a row follows from a digest of its features and codes: it depends neither on the order of the
     rows nor on a random number. Equal rows go to one fold after the other, and a row of weight 3 counts as
-    three of them; so weights mean what repeated rows mean. Without weights every row is in one fold.
+    three of them; so whole weights mean what repeated rows mean. Others, such as weights that balance
+    classes, say how important a row is, not how often it was seen: then every row is in one fold, and nothing
+    is asked about it that has seen a part of it.
     """
     weights = np.ones(len(codes)) if sample_weight is None else sample_weight
+    if (weights % 1).any():
+        return weights[:, None] * fold_weights(X, codes, (weights > 0).astype(float), n_folds)
     keys = np.fromiter(_digests(X, codes), dtype=np.uint64, count=len(codes))
     _, which = np.unique(keys, return_inverse=True)
     # Equal rows lie end to end on a line whose units belong to the folds in turn, from the fold of the first.

@@ -360,6 +360,7 @@ class JointPrediction(Pictures):
         return (
             f"given: {known_text(self.space, codes[rows[0]])} has probability zero in row"
             f" {self._row_names(rows[0])}{others}; leave one of these labels out."
+            + self.distribution._reason_against(codes[rows[0]], int(rows[0]))
         )
 
     def _row_names(self, rows: Any) -> Any:

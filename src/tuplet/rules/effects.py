@@ -152,7 +152,9 @@ def _gains(joint: RuleJoint, codes: Codes) -> Floats:
     gains = []
     for k, factor in enumerate(joint.factors):
         rest = [*joint.factors[:k], replace(factor, p=_NEUTRAL), *joint.factors[k + 1 :]]
-        gains.append(float((whole - replace(joint, factors=rest, log_z=None).log_prob(codes)).mean()))
+        without = replace(joint, factors=rest, log_z=None).log_prob(codes)
+        # A row that another rule forbids says nothing of this one: both are minus infinity.
+        gains.append(float(odds_change(whole, without).mean()))
     return np.array(gains)
 
 

@@ -44,7 +44,8 @@ NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?(?!\w|[-.]\w)")
 class Formula(ABC):
     """A statement about the labels of a row, true or false.
 
-    Formulas are combined by `&`, `|`, `~`, `^` (one of the two, not both), `>>` (implies) and `iff`.
+    Formulas are combined by `&`, `|`, `~`, `^` (one of the two, not both), `>>` (implies) and `iff`. In
+    Python `>>` binds more tightly than `&`, unlike `->` in text: write `(a & b) >> c`.
 
     Examples
     --------
@@ -59,6 +60,9 @@ class Formula(ABC):
     def depth(self) -> int:
         """Levels of formulas in formulas; 0 of a leaf."""
         return 0
+
+    def __bool__(self) -> bool:
+        raise InputError(f"Rule: combine formulas by &, | and ~, not by `and`, `or` and `not`; found {self}.")
 
     def __and__(self, other: Formula) -> And:
         return And((*(self.parts if isinstance(self, And) else [self]), other))

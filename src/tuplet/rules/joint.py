@@ -14,7 +14,7 @@ from tuplet.exceptions import ImpossibleEvidenceError, InputError
 from tuplet.inference import BeliefPropagation, Exact, Problem
 from tuplet.joint import JointDistribution, Search
 from tuplet.joint.base import ENUMERATION_LIMIT, Ranking
-from tuplet.rules.contradiction import contradiction
+from tuplet.rules.contradiction import contradiction, culprits
 from tuplet.rules.enumeration import Enumeration
 from tuplet.rules.factor import RuleFactor
 from tuplet.rules.maxima import best_outcomes
@@ -190,6 +190,13 @@ class RuleJoint(JointDistribution):
             allowed = (known == UNKNOWN) | (known == np.arange(self.cards[j]))
             masked.append(np.where(allowed, belief[rows], -np.inf))
         return masked
+
+    def _reason_against(self, codes: Codes, row: int) -> str:
+        rules = culprits(self.cards, self._masked(codes[None], np.array([row])), self.factors)
+        if not rules:
+            return ""
+        listed = "".join(f"\n  - {self.factors[k].text} (p = {self.factors[k].own_p:g})" for k in rules)
+        return f" The rules exclude it:{listed}"
 
     def _log_table(self) -> Floats:
         table = Enumeration(self.cards, tuple(self.factors)).log_table(self.log_beliefs)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 
-from tuplet.exceptions import InputError, TupletWarning
+from tuplet.exceptions import InputError, IntractableError, TupletWarning
 from tuplet.progress import Progress, Show
 from tuplet.rules.learning_data import Evidence
 from tuplet.rules.learning_path import Learner, Path, Search
@@ -20,6 +20,10 @@ from tuplet.space import ClassSpace
 from tuplet.typing import Floats
 
 __all__ = ["Learned", "Learner", "as_rule", "learn_rules"]
+
+
+_MOST_CELLS = 2**20
+"""Cells of one row that given rules may need where rules are learned beside them: there are many passes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +61,11 @@ class Learned:
         """One sentence on what was learned."""
         if not len(self.held_out):
             return f"{_rules(len(self.terms))} learned; their number was given."
+        if not self.terms and not self.held_out.any():
+            return (
+                "No rule was learned: no pattern of labels adds enough to the log-likelihood of the training"
+                " rows, each counted by its weight, to be tried on others."
+            )
         if not self.terms:
             return (
                 "No rule was learned: none makes held-out rows more probable by more than its standard error,"
@@ -128,6 +137,7 @@ def learn_rules(
     strengths = tuple(term.strength for term in given)
     if n_rules == 0 or evidence.n < 2 or len(evidence.cards) < 2:
         return Learned((), np.zeros(0), strengths)
+    settings = _with_room(settings, evidence, given)
     search = Search(evidence, given, settings, learner, n_rules, max_rules, n_folds)
     best: tuple[float, list[Term], Path] | None = None
     with Progress("Learning rules", n_restarts * search.n_steps, show=progress) as bar:
@@ -155,6 +165,17 @@ def _allowed(evidence: Evidence) -> Evidence:
             stacklevel=2,
         )
     return evidence.rows(kept)
+
+
+def _with_room(settings: Settings, evidence: Evidence, given: Sequence[AnyTerm]) -> Settings:
+    """Allow learned rules as many cells as given ones need: or there would be none beside these."""
+    needed = evidence.cells_with(given)
+    if needed > _MOST_CELLS:
+        raise IntractableError(
+            "The given rules bind so many class variables together that no rules can be learned beside them;"
+            " n_rules=0 learns none."
+        )
+    return replace(settings, max_cells=max(settings.max_cells, 2 * needed))
 
 
 def _finish(

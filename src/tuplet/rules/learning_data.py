@@ -112,9 +112,9 @@ class Evidence:
             factors += new
         return Problem(tuple(cards), tuple(factors), self.n, len(named))
 
-    def cells_with(self, terms: Sequence[AnyTerm], scope: tuple[int, ...]) -> int:
-        """Return the cells of all tables of one row that sums need when a rule over a scope is added."""
-        cards, scopes = self._structure([*(term.scope for term in terms), scope])
+    def cells_with(self, terms: Sequence[AnyTerm], *more: tuple[int, ...]) -> int:
+        """Return the cells of all tables of one row that sums need when rules over more scopes are added."""
+        cards, scopes = self._structure([*(term.scope for term in terms), *more])
         return sum(make_plan(cards, scopes, frozenset()).sizes)
 
     def _structure(

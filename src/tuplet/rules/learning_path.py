@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -141,7 +141,9 @@ class _Part:
         """Come to so many rules; return whether there is anything new."""
         search = self.search
         if search.learner == "paper":
-            self.terms = learn_as_in_the_paper(self.learn, search.given, size, PaperSettings(), rng)
+            paper = PaperSettings()
+            paper = replace(paper, max_scope=min(paper.max_scope, search.settings.max_scope))
+            self.terms = learn_as_in_the_paper(self.learn, search.given, size, paper, rng)
             return True
         found = best_rule(self.learn, [*search.given, *self.terms], search.settings, rng)
         if found is not None:

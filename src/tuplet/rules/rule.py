@@ -39,6 +39,8 @@ class Rule:
         How tables and messages call the rule, instead of its text.
     learned : bool
         Whether a model may change p.
+    pending : bool
+        Whether it has still to be learned.
 
     Examples
     --------
@@ -53,6 +55,7 @@ class Rule:
     name: str | None = None
     learned: bool = False
     source: str | None = field(default=None, compare=False)
+    pending: bool = field(default=False, compare=False)
 
     def __init__(
         self,
@@ -61,6 +64,7 @@ class Rule:
         name: str | None = None,
         learned: bool = False,
         source: str | None = None,
+        pending: bool = False,
     ) -> None:
         if not isinstance(formula, str | Formula):
             raise InputError(f"Rule: the formula must be text or a Formula, found {formula!r}.")
@@ -72,6 +76,7 @@ class Rule:
         object.__setattr__(self, "name", _name(name))
         object.__setattr__(self, "learned", learned or learns)
         object.__setattr__(self, "source", text)
+        object.__setattr__(self, "pending", pending or learns)
 
     @property
     def text(self) -> str:
@@ -85,14 +90,18 @@ class Rule:
 
     def with_p(self, p: float) -> Self:
         """Return the same rule with another probability."""
-        return replace(self, p=p)
+        return replace(self, p=p, pending=False)
 
     def __repr__(self) -> str:
-        extra = (f", name={self.name!r}" if self.name else "") + (", learned=True" if self.learned else "")
-        return f"Rule({self.text!r}, {self.p}{extra})"
+        name = f", name={self.name!r}" if self.name else ""
+        if self.pending:
+            return f"Rule({self.text!r}, 'learn'{name})"
+        return f"Rule({self.text!r}, {self.p}{name}{', learned=True' if self.learned else ''})"
 
     def __str__(self) -> str:
         said = f"{self.name}: {self.text}" if self.name else self.text
+        if self.pending:
+            return f"{said}  (p is to be learned)"
         return f"{said}  (p = {self.p:.4g}{', learned' if self.learned else ''})"
 
 

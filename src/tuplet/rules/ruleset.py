@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, final, overload
 
+import numpy as np
+
 from tuplet.exceptions import InputError
 from tuplet.rules.compile import compile_rules
 from tuplet.rules.factor import RuleFactor
@@ -92,11 +94,31 @@ class RuleSet(Sequence[Rule | NoisyOr]):
         return RuleSet([rule for k, rule in enumerate(self.rules) if k not in gone])
 
     def _position(self, which: int | str | Rule | NoisyOr, space: ClassSpace) -> int:
-        for k, (rule, factor) in enumerate(zip(self.rules, self.compile(space), strict=True)):
-            by_place = isinstance(which, int) and which in (k, k - len(self))
-            if by_place or which == rule or which in (rule.name, rule.text, rule.title, factor.text):
-                return k
-        raise InputError(f"There is no rule {which!r}; there are {len(self)}:\n{self}")
+        if isinstance(which, int | np.integer) and not isinstance(which, bool):
+            if -len(self) <= which < len(self):
+                return int(which) % len(self)
+            found = []
+        elif isinstance(which, str):
+            names = [(rule.name, rule.text, rule.title) for rule in self.rules]
+            found = [k for k, factor in enumerate(self.compile(space)) if which in (*names[k], factor.text)]
+        else:
+            found = [k for k, rule in enumerate(self.rules) if rule == which][:1]  # equal ones are as good
+        if len(found) > 1:
+            places = ", ".join(map(str, found))
+            raise InputError(f"Several rules are called {which!r}; say which by its position: {places}.")
+        if not found:
+            raise InputError(f"There is no rule {which!r}; there are {len(self)}:\n{self}")
+        return found[0]
+
+    def settled(self, who: str) -> RuleSet:
+        """Return the rules, or raise if a probability is left to be learned where nothing is."""
+        for rule in self.rules:
+            if isinstance(rule, Rule) and rule.pending:
+                raise InputError(
+                    f"{who}: nothing is learned here, so the rule {rule.title!r} needs a probability instead"
+                    " of 'learn'; RuleStackingClassifier(rules=[...]) learns it."
+                )
+        return self
 
     def compile(self, space: ClassSpace) -> tuple[RuleFactor, ...]:
         """Return the factors of the rules; see `compile_rules`."""
@@ -149,7 +171,7 @@ class RuleSet(Sequence[Rule | NoisyOr]):
     def _repr_html_(self) -> str:
         rows = "".join(
             f"<tr><td>{i}</td><td style='text-align:left'>{html.escape(_said(rule))}</td>"
-            f"<td>{rule.p:.4g}</td><td>{'learned' if rule.learned else 'given'}</td></tr>"
+            f"<td>{rule.p:.4g}</td><td>{_origin(rule)}</td></tr>"
             for i, rule in enumerate(self.rules, start=1)
         )
         head = "<tr><th></th><th style='text-align:left'>rule</th><th>p</th><th></th></tr>"
@@ -169,6 +191,12 @@ def _said(rule: Rule | NoisyOr) -> str:
     return f"{rule.name}: {text}" if rule.name else text
 
 
+def _origin(rule: Rule | NoisyOr) -> str:
+    if isinstance(rule, Rule) and rule.pending:
+        return "to be learned"
+    return "learned" if rule.learned else "given"
+
+
 def _as_rule(rule: Any) -> Rule | NoisyOr:
     if isinstance(rule, Rule | NoisyOr):
         return rule
@@ -181,7 +209,8 @@ def _line(rule: Rule | NoisyOr) -> str:
     escaped = re.sub(r"([]\\])", r"\\\1", rule.name or "").replace("\n", "\\n")
     name = f"[{escaped}] " if rule.name else ""
     text = str(rule.formula) if isinstance(rule, Rule) and "\n" in rule.text else rule.text
-    return f"{name}{'learned ' if rule.learned else ''}{rule.p!r}: {text}"
+    p = "" if isinstance(rule, Rule) and rule.pending else f" {rule.p!r}"
+    return f"{name}{'learned' + p if rule.learned else p.strip()}: {text}"
 
 
 def _read_line(line: str) -> Rule | NoisyOr:
@@ -192,6 +221,10 @@ def _read_line(line: str) -> Rule | NoisyOr:
     learned = bool(head and head["learned"])
     p = float(head["p"]) if head and head["p"] else None
     if _NOISY_OR.match(body):
+        if learned and p is None:
+            raise InputError(
+                f"Rule: the probability of a noisy_or is given, not learned: `learned 0.9: {body}`."
+            )
         return NoisyOr(_read_noisy_or(body.strip()), 1.0 if p is None else p, name, learned)
     return Rule(body.strip(), p if p is not None else "learn" if learned else 1.0, name, learned)
 
@@ -230,7 +263,8 @@ def _record(rule: Rule | NoisyOr) -> dict[str, Any]:
         record["formula"] = rule.text
     else:
         record["noisy_or"] = {v: [[c, q] for c, q in given.items()] for v, given in rule.inhibitions.items()}
-    return record | {"p": rule.p, "learned": rule.learned}
+    pending = isinstance(rule, Rule) and rule.pending
+    return record | {"p": "learn" if pending else rule.p, "learned": rule.learned}
 
 
 def _from_record(record: dict[str, Any]) -> Rule | NoisyOr:

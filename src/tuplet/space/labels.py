@@ -75,10 +75,13 @@ def learn(column: Any, name: str) -> np.ndarray:
     or no, whose code must not depend on what the rows happen to show.
     """
     values, _ = present_and_missing(column)
-    if not len(values):
-        raise InputError(f"All labels of {name!r} are missing; drop this class variable.")
     categories = declared(column.dtype)
     if categories is None:
+        if not len(values):
+            raise InputError(
+                f"All labels of {name!r} are missing; drop this class variable, or declare its labels:"
+                " pandas.Categorical(y, categories=[...])."
+            )
         _reject_continuous(values, name)
         categories = _both_answers(_unique(values, name))
     return categories

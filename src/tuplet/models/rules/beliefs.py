@@ -116,6 +116,8 @@ def read_priors(space: ClassSpace, given: Any) -> dict[str, Floats]:
 
 
 def _by_category(space: ClassSpace, j: int, table: Any) -> Floats:
+    if isinstance(table, pd.Series) and not isinstance(table.index, pd.RangeIndex):
+        table = table.to_dict()  # value_counts, or a row of a frame: what belongs to what is in its index
     if isinstance(table, Mapping):
         row = _numbers(space, j, list(table.values()))
         if row.ndim != 1:

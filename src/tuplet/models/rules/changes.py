@@ -35,7 +35,7 @@ class ChangeableRules:
     def add_rules(self, *rules: str | Rule | NoisyOr) -> Self:
         """Add rules; they may name class variables that `add_variable` brought in."""
         check_is_fitted(self, "space_")
-        added = read_rules(rules, self.space_)
+        added = read_rules(rules, self.space_).settled("add_rules")
         compile_rules(added, self.space_)  # names that nobody knows are an error now, not in every prediction
         self.rules_ = self.rules_ + added
         return self
@@ -65,6 +65,7 @@ class ChangeableRules:
         check_is_fitted(self, "space_")
         name = self.space_.names[self.space_.position(name)]
         source = fitted_source((name,), estimator, columns)
+        source.check_labels(self.space_)
         source.check_columns(getattr(self, "feature_names_in_", None), self.n_features_in_)
         self.remove_classifier(name)
         self.sources_ = [*self.sources_, source]

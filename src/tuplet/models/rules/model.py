@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tuplet.exceptions import InputError
 from tuplet.models.rules.beliefs import read_beliefs, read_priors
 from tuplet.models.rules.variables import read_variables, widened
 from tuplet.plots.rules import plot_rule_effects
@@ -79,7 +80,7 @@ class RuleModel:
         method: Method = "auto",
     ) -> None:
         self.space = variables if isinstance(variables, ClassSpace) else read_variables(variables)
-        self.rules: RuleSet = read_rules(rules, self.space)
+        self.rules: RuleSet = read_rules(rules, self.space).settled("RuleModel")
         self.factors = compile_rules(self.rules, self.space)
         check_method(method, self.factors)
         self.method: Method = method
@@ -156,6 +157,17 @@ class RuleModel:
         if prior is not None:
             changed.priors |= read_priors(space, {space.names[-1]: prior})
         return changed
+
+    def remove_variable(self, name: str) -> RuleModel:
+        """Return the model without a class variable and the rules that name it."""
+        gone = self.space.position(name)
+        if self.space.n_variables == 1:
+            raise InputError(f"remove_variable: {name!r} is the only class variable.")
+        rules = [
+            rule for rule, factor in zip(self.rules, self.factors, strict=True) if gone not in factor.scope
+        ]
+        kept = [other for j, other in enumerate(self.space.names) if j != gone]
+        return self._changed(self.space.select(kept), rules)
 
     def _changed(self, space: ClassSpace, rules: Iterable[Rule | NoisyOr]) -> RuleModel:
         model = RuleModel(space, rules, method=self.method)

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from tuplet.exceptions import InputError
+from tuplet.exceptions import InputError, LabelError
 from tuplet.local.columns import chooses_columns
 from tuplet.local.estimators import name_of
 from tuplet.local.inputs import Features, n_rows
@@ -81,6 +81,12 @@ class Source:
         nothing = np.empty((0, n_columns))
         part = self.view(nothing if names is None else pd.DataFrame(nothing, columns=names))
         _check_width(self.model, part, self.names)
+
+    def check_labels(self, space: ClassSpace) -> None:
+        """Refuse a fitted model that knows labels which the space does not."""
+        for name, labels in zip(self.spoken, _labels_of(self.model, len(self.spoken)), strict=True):
+            if name in self.names and labels is not None:
+                _codes_of(space, name, labels)
 
     def without(self, name: str) -> Source | None:
         """Return the source without a class variable, None if no other is left."""
@@ -164,11 +170,33 @@ def _ask(model: Any, X: Features, n_variables: int) -> tuple[list[Any], list[Any
     return [np.column_stack([1 - column, column]) for column in np.asarray(proba).T], [[0, 1]] * n_variables
 
 
+def _labels_of(model: Any, n_variables: int) -> list[Any]:
+    """Return the labels of each variable that a fitted model knows, None where it does not tell."""
+    if isinstance(model, JointClassifier):
+        return list(model.space_.categories)
+    classes: Any = getattr(model, "classes_", None)
+    several = isinstance(classes, list) and all(isinstance(each, np.ndarray) for each in classes)
+    if several and len(classes) == n_variables:
+        return classes
+    return [classes] if n_variables == 1 and not several else [None] * n_variables
+
+
+def _codes_of(space: ClassSpace, name: str, labels: Any) -> Any:
+    """Return the codes of the labels that a fitted classifier knows."""
+    try:
+        return space.codes_of(name, list(labels))
+    except LabelError as error:
+        raise LabelError(
+            f"The fitted classifier of {name!r} knows labels that the model does not. {error} If the data"
+            " lack some, declare them: pandas.Categorical(y, categories=[...])."
+        ) from None
+
+
 def _aligned(space: ClassSpace, name: str, table: Any, labels: Any, n: int) -> Floats:
     """Return probabilities in the order of the space's categories, floored."""
     j = space.position(name)
     table = np.asarray(table, dtype=float)
-    columns = np.arange(space.cards[j]) if labels is None else space.codes_of(name, list(labels))
+    columns = np.arange(space.cards[j]) if labels is None else _codes_of(space, name, labels)
     if table.shape != (n, len(columns)):
         raise InputError(
             f"The fitted classifier of {name!r} gave probabilities of shape {table.shape}, not"

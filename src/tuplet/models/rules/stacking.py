@@ -67,7 +67,8 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
     multi_output : bool
         Whether `estimators` is one scikit-learn classifier that predicts all class variables at once.
     priors : mapping of names to probabilities, optional
-        For class variables without classifier; the training frequencies unless told.
+        For class variables without classifier; the training frequencies unless told. A class variable
+        without any label (a Categorical that is missing in all rows) has no classifier, and what rules say.
     learner : "greedy" or "paper"
         See `learn_rules`.
     max_rules : int
@@ -121,6 +122,7 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
 
     _encodes_features = False  # each classifier has its own view of the columns
     _keeps_frames = True
+    _takes_unlabelled = True  # rules tell what there is to know of them
 
     def __init__(
         self,
@@ -168,9 +170,10 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
         self._check_settings()
         space = self.space_
         experts = split_experts(read_rules(self.rules, space), space)
+        labelled = (codes != UNKNOWN).any(axis=0)
         sources = make_sources(
             self.estimators,
-            space.names,
+            [name for name, known in zip(space.names, labelled, strict=True) if known],
             prefit=self.prefit,
             multi_output=self.multi_output,
             n_jobs=self.n_jobs,
@@ -201,6 +204,11 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
         if n_rules != "auto" and (not isinstance(n_rules, (int, np.integer)) or n_rules < 0):
             raise InputError(
                 f'RuleStackingClassifier: n_rules must be "auto" or an integer from 0, found {n_rules!r}.'
+            )
+        if self.multi_output and (self.estimators is None or isinstance(self.estimators, Mapping)):
+            raise InputError(
+                "RuleStackingClassifier: multi_output=True needs one classifier of all class variables in"
+                f" estimators, found {self.estimators!r}."
             )
         if self.learner not in ("greedy", "paper"):
             raise InputError(
