@@ -43,14 +43,45 @@ def test_series_are_read_by_category():
     assert by_place.priors["camera"].tolist() == [0.1, 0.4, 0.5]
 
 
-def test_nothing_is_learned_where_there_are_no_rows():
-    for make in (
-        lambda: RuleModel(VARIABLES, [Rule("walking <-> gait", "learn")]),
-        lambda: RuleModel(VARIABLES).add_rules("learned: walking <-> gait"),
+def test_probabilities_are_learned_before_they_are_used():
+    for model in (
+        RuleModel(VARIABLES, [Rule("walking <-> gait", "learn")]),
+        RuleModel(VARIABLES).add_rules("learned: walking <-> gait"),
     ):
-        with pytest.raises(InputError, match="nothing is learned here, so the rule 'walking <-> gait'"):
-            make()
-    assert RuleModel(VARIABLES, ["learned 0.7: walking <-> gait"]).rules[0].p == 0.7
+        with pytest.raises(InputError, match="the rule 'walking <-> gait' is still to be learned; learn"):
+            model.predict_joint(ONE_ROW)
+    assert RuleModel(VARIABLES, ["learned 0.7: walking <-> gait"]).predict_joint(ONE_ROW)
+
+
+def sensors(n, seed):
+    rng = np.random.default_rng(seed)
+    smoke, fire = rng.random(n), rng.random(n)
+    truth = pd.DataFrame({"smoke": rng.random(n) < smoke, "fire": rng.random(n) < fire})
+    truth["smoke"] |= truth["fire"] & (rng.random(n) < 0.9)
+    return {"smoke": np.c_[1 - smoke, smoke], "fire": np.c_[1 - fire, fire]}, truth
+
+
+def test_rules_are_learned_from_tables_of_beliefs():
+    plain = RuleModel({"smoke": [False, True], "fire": [False, True]})
+    expert = plain.add_rules(Rule("fire -> smoke", "learn"), Rule("smoke -> smoke", 0.9))
+    beliefs, truth = sensors(400, 0)
+    new_beliefs, new_truth = sensors(4000, 1)
+
+    def score(model):
+        return model.joint(new_beliefs).log_prob(model.space.encode(new_truth)).mean()
+
+    for model in (plain, expert):
+        learned = model.learn(beliefs, truth, random_state=0, progress=False)
+        assert score(learned) > score(plain) + 0.2
+        assert "learned; on held-out rows" in learned.learned.summary
+    assert 0.9 < learned.rules[0].p < 1.0
+    assert learned.rules[1].p == 0.9
+    weighted = plain.learn(beliefs, truth, sample_weight=np.arange(400) < 200, random_state=0)
+    half = plain.learn({name: t[:200] for name, t in beliefs.items()}, truth[:200], random_state=0)
+    assert len(weighted.rules) > 0
+    assert len(half.rules) > 0
+    with pytest.raises(InputError, match="beliefs about 400 rows and labels of 7"):
+        plain.learn(beliefs, truth[:7])
 
 
 def test_impossible_evidence_names_the_rules():

@@ -73,7 +73,8 @@ class Learned:
             )
         best = self.sizes.index(len(self.terms)) if len(self.terms) in self.sizes else -1
         return (
-            f"{_rules(len(self.terms))} learned; on held-out rows they add {self.held_out[best]:.3f}"
+            f"{_rules(len(self.terms))} learned; on held-out rows"
+            f" {'they add' if len(self.terms) > 1 else 'it adds'} {self.held_out[best]:.3f}"
             f" (standard error {self.held_out_error[best]:.3f}) to the mean log-likelihood."
         )
 

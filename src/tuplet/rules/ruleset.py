@@ -110,13 +110,13 @@ class RuleSet(Sequence[Rule | NoisyOr]):
             raise InputError(f"There is no rule {which!r}; there are {len(self)}:\n{self}")
         return found[0]
 
-    def settled(self, who: str) -> RuleSet:
-        """Return the rules, or raise if a probability is left to be learned where nothing is."""
+    def settled(self, who: str, learner: str) -> RuleSet:
+        """Return the rules, or raise if a probability is still to be learned, and say where that happens."""
         for rule in self.rules:
             if isinstance(rule, Rule) and rule.pending:
                 raise InputError(
-                    f"{who}: nothing is learned here, so the rule {rule.title!r} needs a probability instead"
-                    " of 'learn'; RuleStackingClassifier(rules=[...]) learns it."
+                    f"{who}: the probability of the rule {rule.title!r} is still to be learned; {learner}"
+                    " does it, or give it a number."
                 )
         return self
 

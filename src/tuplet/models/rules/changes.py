@@ -35,7 +35,7 @@ class ChangeableRules:
     def add_rules(self, *rules: str | Rule | NoisyOr) -> Self:
         """Add rules; they may name class variables that `add_variable` brought in."""
         check_is_fitted(self, "space_")
-        added = read_rules(rules, self.space_).settled("add_rules")
+        added = read_rules(rules, self.space_).settled("add_rules", "fit")
         compile_rules(added, self.space_)  # names that nobody knows are an error now, not in every prediction
         self.rules_ = self.rules_ + added
         return self

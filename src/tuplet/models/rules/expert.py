@@ -1,19 +1,24 @@
-"""Rules of experts: those with a fixed probability, and those whose probability is learned."""
+"""Rules of experts: those with a fixed probability, those whose probability is learned, and others beside."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import expit, logit
 
 from tuplet.exceptions import InputError
 from tuplet.rules import NoisyOr, Rule, RuleFactor, RuleSet, compile_rules
+from tuplet.rules.learning import Learned, as_rule, learn_rules
+from tuplet.rules.learning_data import Evidence
+from tuplet.rules.learning_search import Settings
 from tuplet.rules.learning_terms import GivenTerm
 from tuplet.space import ClassSpace
+from tuplet.typing import Codes, Floats
 
-__all__ = ["Experts", "split_experts"]
+__all__ = ["Experts", "learn_beside", "split_experts"]
 
 _LARGEST = 2**12
 """Cells of the table of a rule whose probability can be learned."""
@@ -57,6 +62,32 @@ class Experts:
             p = float(expit(strength))
             rules[k] = rules[k].with_p(1.0 - p if self.factors[k].flipped else p)
         return rules
+
+
+def learn_beside(
+    experts: Experts,
+    space: ClassSpace,
+    log_beliefs: Sequence[Floats],
+    codes: Codes,
+    weights: Floats | None,
+    *,
+    max_scope: int,
+    **settings: Any,
+) -> tuple[RuleSet, Learned]:
+    """Learn rules, and probabilities of experts' rules, from beliefs (n, k_j) and codes (n, m) of labels.
+
+    Returns
+    -------
+    rules : RuleSet
+        Those of the experts, then the learned ones.
+    learned : Learned
+        What `learn_rules`, which gets the other settings, says of them.
+    """
+    row_weights = np.ones(len(codes)) if weights is None else weights
+    evidence = Evidence(tuple(log_beliefs), codes, row_weights, experts.fixed_factors)
+    learned = learn_rules(evidence, experts.learnable, settings=Settings(max_scope=max_scope), **settings)
+    found = [as_rule(term, space) for term in learned.terms]
+    return RuleSet([*experts.with_strengths(learned.strengths), *found]), learned
 
 
 def split_experts(rules: RuleSet, space: ClassSpace) -> Experts:

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from tuplet.exceptions import InputError
 from tuplet.models.rules.beliefs import read_beliefs, read_priors
+from tuplet.models.rules.expert import learn_beside, split_experts
 from tuplet.models.rules.variables import read_variables, widened
+from tuplet.models.validation import row_index, validate_weights
 from tuplet.plots.rules import plot_rule_effects
 from tuplet.prediction import JointPrediction
+from tuplet.progress import Show
 from tuplet.rules import NoisyOr, Rule, RuleJoint, RuleSet, compile_rules
 from tuplet.rules.explain import Explanation, contributions, explain_row
 from tuplet.rules.joint import Method, check_method
+from tuplet.rules.learning import Learned
 from tuplet.rules.ruleset import read_rules
 from tuplet.space import ClassSpace
-from tuplet.typing import Floats
+from tuplet.space.rows import require_same_order
+from tuplet.typing import Floats, Seed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,7 +34,8 @@ class RuleModel:
     """Class variables, beliefs about each of them, and rules that connect them.
 
     P(l | x) is proportional to the product of the beliefs x_j(l_j) and of p for every rule that l satisfies,
-    1 - p for every rule that it breaks. Nothing is learned: rules come from experts, or from another model.
+    1 - p for every rule that it breaks. Rules come from experts, from another model, or from rows whose
+    beliefs and labels are known (`learn`).
 
     Parameters
     ----------
@@ -50,6 +56,8 @@ class RuleModel:
         The rules; printed, they are sentences.
     factors : tuple of RuleFactor
         The rules over numbered class variables.
+    learned : Learned or None
+        What `learn` found; `learned.summary` is one sentence.
 
     References
     ----------
@@ -80,10 +88,11 @@ class RuleModel:
         method: Method = "auto",
     ) -> None:
         self.space = variables if isinstance(variables, ClassSpace) else read_variables(variables)
-        self.rules: RuleSet = read_rules(rules, self.space).settled("RuleModel")
+        self.rules: RuleSet = read_rules(rules, self.space)
         self.factors = compile_rules(self.rules, self.space)
         check_method(method, self.factors)
         self.method: Method = method
+        self.learned: Learned | None = None
         uniform = {
             name: np.full(card, 1.0 / card)
             for name, card in zip(self.space.names, self.space.cards, strict=True)
@@ -95,6 +104,7 @@ class RuleModel:
         return self._joint(beliefs)[0]
 
     def _joint(self, beliefs: Mapping[str, Any]) -> tuple[RuleJoint, Any]:
+        self.rules.settled("RuleModel", "learn(beliefs, Y)")
         log_beliefs, index = read_beliefs(self.space, beliefs, self.priors)
         return RuleJoint(self.space.cards, log_beliefs, self.factors, self.method), index
 
@@ -120,6 +130,58 @@ class RuleModel:
     def predict(self, beliefs: Mapping[str, Any], loss: Any = "subset") -> Any:
         """Return the labels that are best for a loss; by default the most probable combination."""
         return self.predict_joint(beliefs).decide(loss)
+
+    def learn(
+        self,
+        beliefs: Mapping[str, Any],
+        Y: Any,
+        *,
+        sample_weight: Any = None,
+        n_rules: int | Literal["auto"] = "auto",
+        max_rules: int = 60,
+        max_scope: int = 6,
+        n_restarts: int = 1,
+        random_state: Seed = None,
+        progress: Show = "auto",
+    ) -> RuleModel:
+        """Return the model with rules that are learned from rows whose labels are known, beside its own.
+
+        Probabilities of its own rules that are to be learned (`Rule(..., "learn")`) are learned, too.
+
+        Parameters
+        ----------
+        beliefs : mapping of names of class variables to tables
+            As in `predict_joint`. They must come from sensors or classifiers that have not seen these labels;
+            rules learned from beliefs that know the answer trust them too much.
+        Y : labels, shape (n, m)
+            Missing ones are allowed.
+        sample_weight : array, shape (n,), optional
+        n_rules, max_rules, max_scope, n_restarts, random_state, progress
+            As in `RuleStackingClassifier`.
+        """
+        log_beliefs, index = read_beliefs(self.space, beliefs, self.priors)
+        require_same_order("learn: beliefs and Y", index, row_index(Y))
+        codes = self.space.encode(Y)
+        if len(log_beliefs[0]) != len(codes):
+            raise InputError(
+                f"learn: there are beliefs about {len(log_beliefs[0])} rows and labels of {len(codes)}."
+            )
+        rules, learned = learn_beside(
+            split_experts(self.rules, self.space),
+            self.space,
+            log_beliefs,
+            codes,
+            validate_weights(sample_weight, len(codes)),
+            n_rules=n_rules,
+            max_rules=max_rules,
+            max_scope=max_scope,
+            n_restarts=n_restarts,
+            rng=np.random.default_rng(random_state),
+            progress=progress,
+        )
+        model = self._changed(self.space, rules)
+        model.learned = learned
+        return model
 
     # -- reading ------------------------------------------------------------------------------------------
 

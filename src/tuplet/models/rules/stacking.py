@@ -15,7 +15,7 @@ from tuplet.local.inputs import Features, n_rows
 from tuplet.models.base import JointClassifier
 from tuplet.models.rules.beliefs import read_priors
 from tuplet.models.rules.changes import ChangeableRules
-from tuplet.models.rules.expert import Experts, split_experts
+from tuplet.models.rules.expert import Experts, learn_beside, split_experts
 from tuplet.models.rules.held_out import HeldOut, held_out_beliefs
 from tuplet.models.rules.sources import make_sources
 from tuplet.pages import Section
@@ -23,12 +23,10 @@ from tuplet.plots.path import LearningPath, plot_path
 from tuplet.plots.rules import plot_rule_effects
 from tuplet.progress import Show
 from tuplet.report.parts import named_table, path_pictures
-from tuplet.rules import NoisyOr, Rule, RuleJoint, RuleSet, compile_rules
+from tuplet.rules import NoisyOr, Rule, RuleJoint, compile_rules
 from tuplet.rules.calibration import CalibrationKind, learn_calibrator
 from tuplet.rules.explain import Explanation, contributions, explain_row
-from tuplet.rules.learning import Learner, as_rule, learn_rules
-from tuplet.rules.learning_data import Evidence
-from tuplet.rules.learning_search import Settings
+from tuplet.rules.learning import Learner
 from tuplet.rules.ruleset import read_rules
 from tuplet.typing import UNKNOWN, Codes, Floats, Seed
 
@@ -225,25 +223,21 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
         self.priors_ |= read_priors(self.space_, {} if self.priors is None else self.priors)
 
     def _learn_rules(self, held: HeldOut, codes: Codes, experts: Experts) -> None:
-        evidence = Evidence(
-            tuple(self._calibrated(held.beliefs, len(held.rows))),
+        self.rules_, self.learned_ = learn_beside(
+            experts,
+            self.space_,
+            self._calibrated(held.beliefs, len(held.rows)),
             codes[held.rows],
-            np.ones(len(held.rows)) if held.weights is None else held.weights,
-            experts.fixed_factors,
-        )
-        self.learned_ = learn_rules(
-            evidence,
-            experts.learnable,
+            held.weights,
             n_rules=self.n_rules,
             max_rules=self.max_rules,
+            max_scope=self.max_scope,
             learner=self.learner,
-            settings=Settings(max_scope=self.max_scope),
             n_restarts=self.n_restarts,
             rng=np.random.default_rng(self.random_state),
             progress=self.progress,
         )
-        learned = [as_rule(term, self.space_) for term in self.learned_.terms]
-        self.rules_ = RuleSet([*experts.with_strengths(self.learned_.strengths), *learned])
+        learned = self.rules_[len(experts.rules) :]
         self.contributions_ = pd.DataFrame(
             {"rule": [rule.title for rule in learned], "log_likelihood": self.learned_.contributions}
         )
