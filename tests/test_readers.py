@@ -54,6 +54,37 @@ def test_separators_gzip_and_the_index(mark, tmp_path):
     assert data.X["x"].tolist() == [1]
 
 
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        (["2024-05-16", "", "2023-01-02"], ["2024-05-16", None, "2023-01-02"]),
+        (
+            ["2024-05-16T10:30", "2024-05-16 10:30:15.5", "NA"],
+            ["2024-05-16 10:30", "2024-05-16 10:30:15.5", None],
+        ),
+        (
+            ["2024-05-16T10:30Z", "2024-05-16T10:30:00+02:00", "?"],
+            ["2024-05-16 10:30Z", "2024-05-16 08:30Z", None],
+        ),
+    ],
+)
+def test_iso_dates_of_features_are_dates(fields, expected):
+    text = "when,due,late\n" + "".join(f"{field},{field},0\n" for field in fields)
+    data = read_table(StringIO(text), targets=["due", "late"])
+    wanted = pd.to_datetime(pd.Series(expected), format="ISO8601", utc="Z" in expected[0])
+    assert (data.X["when"].isna() == wanted.isna()).all()
+    assert (data.X["when"].dropna() == wanted.dropna()).all()
+    assert data.Y["due"].dropna().tolist() == [field for field in fields if field[0:1] == "2"], (
+        "labels stay text"
+    )
+
+
+@pytest.mark.parametrize("odd", ["2024-13-45", "16.05.2024", "5/16/2024", "soon", "20240516", "2024-05-16x"])
+def test_other_dates_are_text(odd):
+    data = read_table(StringIO(f"when,late\n2024-05-16,0\n{odd},1\n"), targets="late")
+    assert data.X["when"].tolist() == ["2024-05-16", odd]
+
+
 def test_tsv_standard_input_and_open_files(tmp_path, monkeypatch):
     (tmp_path / "t.tsv").write_text("a\tb\n1,5\tx\n")
     assert read_table(tmp_path / "t.tsv", "b").X["a"].tolist() == ["1,5"]

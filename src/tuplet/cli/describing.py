@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from pandas.api.types import is_bool_dtype, is_numeric_dtype
+from pandas.api.types import is_bool_dtype, is_datetime64_any_dtype, is_numeric_dtype
 
 from tuplet.cli.terminal import out, show
 from tuplet.datasets import Dataset
@@ -112,6 +112,9 @@ def _feature(column: pd.Series) -> dict[str, Any]:
         known = column.dropna()
         span = f"{known.min():.6g} to {known.max():.6g}" if len(known) else ""
         return {"type": "number", "values": span, "missing": missing}
+    if is_datetime64_any_dtype(column.dtype):
+        first, last = (str(moment).removesuffix(" 00:00:00") for moment in (column.min(), column.max()))
+        return {"type": "date", "values": f"{first} to {last}", "missing": missing}
     values = column.dropna().astype(str).unique()
     kind = "boolean" if is_bool_dtype(column.dtype) else "category"
     text = ", ".join(values[:8]) + (f" and {len(values) - 8:,} more" if len(values) > 8 else "")

@@ -10,7 +10,7 @@ import pandas as pd
 from pandas.api.types import is_string_dtype
 
 from tuplet.datasets.files.chunks import Chunk, read_chunks
-from tuplet.datasets.files.table import as_label
+from tuplet.datasets.files.table import as_dates, as_label
 from tuplet.exceptions import InputError
 from tuplet.space.containers import listing
 
@@ -96,12 +96,12 @@ class Columns:
 
 def _typed(column: pd.Series) -> pd.Series:
     """Return text that is all numbers, booleans or dates as such, for a model that learned no words here."""
-    for kind in (pd.to_numeric, _as_booleans, _as_dates):
+    for kind in (pd.to_numeric, _as_booleans):
         try:
             return kind(column)
         except (ValueError, TypeError, OverflowError):
             continue
-    return column
+    return as_dates(column)
 
 
 def _as_booleans(column: pd.Series) -> pd.Series:
@@ -109,7 +109,3 @@ def _as_booleans(column: pd.Series) -> pd.Series:
     if not known.isin(["true", "false"]).all():
         raise ValueError("other words")
     return column.str.lower().map({"true": True, "false": False}).astype("boolean")
-
-
-def _as_dates(column: pd.Series) -> pd.Series:
-    return pd.to_datetime(column, format="ISO8601")

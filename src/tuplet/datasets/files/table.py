@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from pandas.api.types import is_string_dtype
 
 from tuplet.datasets.base import Dataset
 from tuplet.datasets.files.source import Source
 
-__all__ = ["SHIPPED", "Table", "as_label", "make_dataset", "take_shipped"]
+__all__ = ["SHIPPED", "Table", "as_dates", "as_label", "make_dataset", "take_shipped"]
+
+_ZONE = r"(?:Z|[+-]\d\d:?\d\d)"
+_ZONED = re.compile(rf".*\d\d:\d\d.*{_ZONE}")
+_DATE = re.compile(rf"\d{{4}}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?{_ZONE}?)?")
+"""Dates and points in time of ISO 8601; the order of others, such as 1/2/2024, is anybody's guess."""
 
 SHIPPED = ("__train__", "__fold__")
 """Columns that are no features: the training rows of a split, and the fold of each test row."""
@@ -31,6 +38,8 @@ class Table:
     folds : array of int (n,), optional
     exact : bool
         Whether the types are those that the data had when Tuplet wrote them, and stay as they are.
+    guessed : bool
+        Whether the types were guessed from text, which may hold dates.
     """
 
     frame: pd.DataFrame
@@ -40,6 +49,7 @@ class Table:
     train: npt.NDArray[np.bool_] | None = None
     folds: npt.NDArray[np.intp] | None = None
     exact: bool = False
+    guessed: bool = False
 
 
 def take_shipped(table: Table, source: Source) -> Table:
@@ -74,7 +84,20 @@ def make_dataset(table: Table, targets: list[str]) -> Dataset:
         for name in targets:
             Y[name] = as_label(Y[name])
     X = table.frame[features].copy()
+    if table.guessed:
+        X = X.assign(**{str(name): as_dates(X[name]) for name in X if is_string_dtype(X[name].dtype)})
     return Dataset(table.name, X, Y, table.description, table.train, table.folds)
+
+
+def as_dates(column: pd.Series) -> pd.Series:
+    """Return text that is all dates, or points in time, of ISO 8601 as such; anything else as it is."""
+    known = column.dropna()
+    if not len(known) or not _DATE.fullmatch(str(known.iloc[0])) or not known.str.fullmatch(_DATE).all():
+        return column
+    try:
+        return pd.to_datetime(column, format="ISO8601", utc=bool(known.str.fullmatch(_ZONED).any()))
+    except ValueError:  # a thirteenth month
+        return column
 
 
 def as_label(column: pd.Series) -> pd.Series:

@@ -46,7 +46,7 @@ def _read(source: Source, mark: str | None) -> Table:
     frame = _frame(source, text, mark, header, names_first=True, words=_codes(source, text, mark, header))
     if not len(frame):
         source.fail("there are no rows after the names of the columns.")
-    return Table(frame, None, source.stem)
+    return Table(frame, None, source.stem, guessed=True)
 
 
 def _codes(source: Source, text: str, mark: str, header: list[str]) -> list[str]:
