@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterator
 
 import pandas as pd
@@ -31,3 +32,11 @@ def benchmark_set() -> Callable[..., tuple[pd.DataFrame, pd.DataFrame, pd.DataFr
         return data.X, data.Y, pd.DataFrame(auxiliary, index=data.X.index)
 
     return read
+
+
+@pytest.fixture(autouse=True)
+def no_picture_left() -> Iterator[None]:
+    """Close pictures that a test has made: another one may look whether its own are closed."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")

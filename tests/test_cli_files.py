@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,8 @@ from typer.testing import CliRunner
 import tuplet
 from tuplet.cli.app import app
 from tuplet.cli.catalogue import ESTIMATORS, MODELS, make_model, split_names
+from tuplet.cli.data import write_dataset
+from tuplet.datasets import Dataset, read_table
 from tuplet.exceptions import InputError
 
 runner = CliRunner()
@@ -175,12 +178,63 @@ def test_dates_of_a_table(folder, tmp_path):
     assert about["features"]["seen"] == {"type": "date", "values": "2024-01-01 to 2024-02-09", "missing": 0}
     run("fit", tmp_path / "visits.csv", "-t", "late", "-m", "chain", "-o", tmp_path / "m.tuplet")
     (tmp_path / "new.csv").write_text("seen\n2031-05-01\n\n2024-01-02T10:00\n")
-    assert len(run("predict", tmp_path / "m.tuplet", tmp_path / "new.csv").stdout.splitlines()) == 3
+    assert len(run("predict", tmp_path / "m.tuplet", tmp_path / "new.csv").stdout.splitlines()) == 4
     (tmp_path / "new.csv").write_text("seen\nsoon\n")
     assert (
         "must hold dates in the column 'seen'"
         in run("predict", tmp_path / "m.tuplet", tmp_path / "new.csv", code=1).stderr
     )
+
+
+def test_packed_parquet_is_read_in_pieces(folder, tmp_path):
+    run("data", "convert", folder / "p.csv", tmp_path / "p.parquet.gz", "-t", TARGETS)
+    plain = run("predict", folder / "m.tuplet", folder / "p.csv").stdout
+    assert run("predict", folder / "m.tuplet", tmp_path / "p.parquet.gz").stdout == plain
+
+
+def test_splits_survive_csv_files(tmp_path):
+    train = np.array([True, False, True])
+    data = Dataset("d", pd.DataFrame({"x": [1.0, 2.0, 3.0]}), pd.DataFrame({"y": list("abc")}), train=train)
+    write_dataset(replace(data, folds=np.array([0, 1, 0])), str(tmp_path / "d.csv"))
+    again = read_table(tmp_path / "d.csv", "y")
+    assert again.train.tolist() == train.tolist()
+    assert again.folds.tolist() == [0, 1, 0]
+
+
+def test_text_that_would_be_lost_is_told(tmp_path, capsys):
+    data = Dataset("d", pd.DataFrame({"x": ["NA", "b"]}), pd.DataFrame({"y": [0, 1]}))
+    write_dataset(data, str(tmp_path / "d.csv"))
+    assert "'x' holds text that stands for a missing value" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("model", ["independent", "powerset"])
+def test_a_seed_repeats_every_model(model, folder, tmp_path):
+    said = []
+    for name in "ab":
+        asked = ["fit", folder / "p.csv", "-t", "sex", "-m", model, "-e", "extra-trees", "--seed", 3]
+        run(*asked, "-o", tmp_path / name)
+        said.append(run("predict", tmp_path / name, folder / "p.csv").stdout)
+    assert said[0] == said[1]
+
+
+def test_a_comparison_of_nothing_fails(folder, tmp_path):
+    asked = ["compare", folder / "p.csv", "-t", "sex", "--models", "chain", "--folds", 2, "--time-limit", 0.1]
+    assert "no model could be compared" in run(*asked, code=1).stderr
+
+
+def test_columns_that_are_nearly_numbers_are_told(tmp_path):
+    frame = pd.DataFrame({"x": [str(k) for k in range(39)] + ["none"], "y": [0, 1] * 20})
+    frame.to_csv(tmp_path / "d.csv", index=False)
+    said = run("fit", tmp_path / "d.csv", "-t", "y", "-m", "prior", "-o", tmp_path / "m").stderr
+    assert "the column 'x' holds numbers, but also 'none'" in said
+
+
+def test_home_folders_are_found(folder, monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    run("fit", folder / "p.csv", "-t", "sex", "-m", "prior", "--out=~/m.tuplet")
+    assert "PriorClassifier" in run("info", "~/m.tuplet").output
+    run("compare", folder / "p.csv", "-t", "sex", "--models", "prior", "--folds", 2, "--out=~/page.html")
+    assert (tmp_path / "page.html").exists()
 
 
 def test_information(folder):
@@ -316,7 +370,7 @@ def test_an_interrupted_comparison_replaces_nothing(folder, tmp_path, monkeypatc
     monkeypatch.setattr("tuplet.evaluate.running.run_job", stop)
     asked = ["compare", folder / "p.csv", "-t", "sex", "--models", "prior,chain", "--folds", 2]
     result = run(*asked, "--out", page, code=130)
-    assert "stopped; nothing was written" in result.stderr
+    assert "stopped; no file was written" in result.stderr
     assert page.read_text() == "old"
 
 
@@ -326,7 +380,7 @@ def test_ctrl_c_inside_of_a_compiled_loop_is_told_as_such(folder, tmp_path, monk
 
     monkeypatch.setattr(tuplet.ChainClassifier, "_fit", stop)
     asked = ["fit", folder / "p.csv", "-t", "sex", "-m", "chain", "-o", tmp_path / "m.tuplet"]
-    assert "stopped; nothing was written" in run(*asked, code=130).stderr
+    assert "stopped; no file was written" in run(*asked, code=130).stderr
 
 
 def test_what_nobody_foresaw_is_one_sentence(folder, monkeypatch):
@@ -469,7 +523,7 @@ def test_a_killed_run_leaves_the_old_output(folder, tmp_path, how):
     assert old.read_text() == "old"
     if how != signal.SIGKILL:
         assert process.returncode == 130
-        assert b"stopped; nothing was written" in said
+        assert b"stopped; no file was written" in said
         assert not list(tmp_path.glob(".*"))
 
 

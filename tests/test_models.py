@@ -524,6 +524,12 @@ def test_sparse_features_and_sparse_labels(model):
     assert answer.shape == (80, 3)
 
 
+def test_a_decision_forgets_the_columns_of_an_earlier_fit():
+    X, Y = data(n=60)
+    model = DecisionClassifier(ChainClassifier()).fit(X, Y).fit(X.to_numpy(), Y)
+    assert not hasattr(model, "feature_names_in_")
+
+
 def test_probabilities_are_the_callers_own():
     X, Y = data(n=60)
     model = ChainClassifier().fit(X, Y)

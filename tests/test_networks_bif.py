@@ -52,7 +52,8 @@ def networks(draw):
         for v in range(n)
     )
     states = tuple(tuple(f"s {i}" if rng.random() < 0.3 else f"s{i}" for i in range(c)) for c in cards)
-    return Network(tuple(f"v{v}" for v in range(n)), states, tuple(parents), tables)
+    names = tuple(f"v{v} (cm)" if rng.random() < 0.3 else f"v{v}" for v in range(n))
+    return Network(names, states, tuple(parents), tables)
 
 
 @pytest.mark.parametrize(

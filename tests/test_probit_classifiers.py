@@ -19,6 +19,7 @@ from tuplet.exceptions import ConvergenceWarning, InputError, TupletWarning
 from tuplet.joint import Probit
 from tuplet.models.probit import ProbitClassifier, ProbitForestClassifier
 from tuplet.models.probit import base as probit_base
+from tuplet.probit import forests
 from tuplet.probit.chain import Chain
 from tuplet.probit.convergence import Convergence
 from tuplet.progress import Progress
@@ -316,6 +317,35 @@ def test_ctrl_c_stops_between_steps(n_jobs, monkeypatch):
         assert signal.getsignal(signal.SIGINT) is handler
         assert 10 <= model.draws_.correlations.shape[1] < 5_000
         assert model.predict(X[:2]).shape == (2, 3)
+
+
+def test_one_chain_is_judged_by_its_halves():
+    X, Y = data(q=2)
+    judged = ProbitClassifier(n_burn=100, n_draws=200, n_chains=1, random_state=0).fit(X, Y).convergence_
+    assert 0.99 < judged.r_hat < 1.2
+    assert Convergence(float("nan"), 1000.0).poor
+
+
+def test_features_are_selected_in_all_kept_draws(monkeypatch):
+    X, Y = data(q=2)
+    seen = []
+    original = forests.draw_feature_weights
+    monkeypatch.setattr(forests, "draw_feature_weights", lambda *a: seen.append(1) or original(*a))
+    settings = {"n_burn": 5, "n_draws": 6, "thin": 1, "n_chains": 1, "n_trees": 5, "random_state": 0}
+    ProbitForestClassifier(**settings, select_features=True, progress=False).fit(X, Y)
+    assert len(seen) == 2 * 6
+
+
+@pytest.mark.usefixtures("heeds_interrupts")
+def test_chains_that_wait_for_a_process_go_on_too(monkeypatch):
+    X, Y = data()
+    press_at(monkeypatch, 400)
+    model = ProbitClassifier(**{**SHORT, "n_burn": 1, "n_draws": 5_000, "n_chains": 4, "n_jobs": 2})
+    monkeypatch.setattr(probit_base, "convergence_of", lambda draws: None)
+    with pytest.warns(
+        TupletWarning, match=r"interrupted; the model rests on \d+ of 5000 draws of 4 of 4 chains"
+    ):
+        model.fit(X, Y)
 
 
 def test_chains_that_disagree_are_told_of(monkeypatch):

@@ -209,3 +209,21 @@ def test_what_cannot_be_a_distribution_is_refused(means, matrices, message):
 def test_a_level_must_be_a_share():
     with pytest.raises(InputError, match="level"):
         Probit(*posterior(4, 1, 2)).intervals([1, 0], level=95)
+
+
+def test_what_is_decided_for_a_row_does_not_depend_on_the_others(monkeypatch):
+    rng = np.random.default_rng(0)
+    n, q = 9, 13
+    factor = rng.normal(size=(q, 3))
+    R = factor @ factor.T + np.eye(q)
+    scale = np.sqrt(np.diag(R))
+    joint = Probit(rng.normal(size=(1, n, q)), (R / np.outer(scale, scale))[None])
+    counts, best = joint._count_marginals(), joint.top_k(3)
+    for rows in (slice(0, 1), slice(4, 9)):
+        np.testing.assert_array_equal(joint[rows]._count_marginals(), counts[rows])
+        np.testing.assert_array_equal(joint[rows].top_k(3).codes, best.codes[rows])
+    monkeypatch.setattr("tuplet.joint.probit._CELLS", 1)
+    np.testing.assert_array_equal(joint._count_marginals(), counts)
+    np.testing.assert_allclose(
+        counts.sum(axis=2), np.stack([m[:, 1] for m in joint.marginals()], axis=1), atol=0.04
+    )

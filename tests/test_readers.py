@@ -16,6 +16,7 @@ from scipy.io import loadmat, savemat
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from tuplet.datasets import Dataset, load_dataset, read_svmlight, read_table, write_arff, write_parquet
+from tuplet.datasets.files.chunks import read_chunks
 from tuplet.datasets.files.mat5 import read_variables
 from tuplet.exceptions import DataFormatError, InputError, TupletError
 
@@ -79,6 +80,21 @@ def test_iso_dates_of_features_are_dates(fields, expected):
     )
 
 
+def test_decimal_commas():
+    data = read_table(StringIO("age;weight;code;y\n31;72,5;1,2,3;0\n45;80;4;1\n;-1,5e2;#N/A;1\n"), "y")
+    assert data.X["weight"].tolist() == [72.5, 80.0, -150.0]
+    assert data.X["code"].tolist()[:2] == ["1,2,3", "4"]
+    assert data.X.isna().sum().tolist() == [1, 0, 1]
+
+
+def test_an_empty_line_of_one_column_is_a_row():
+    for text in ("x\n1\n\n3\n", "\nx\n1\n\n3\n\n\n", "x\r\n1\r\n\r\n3"):
+        X = read_table(StringIO(text), targets=[]).X
+        assert X["x"].isna().tolist() == [False, True, False]
+        chunks = [chunk.frame for chunk in read_chunks(BytesIO(text.encode()), block=3)]
+        assert pd.concat(chunks)["x"].isna().tolist() == [False, True, False]
+
+
 @pytest.mark.parametrize("odd", ["2024-13-45", "16.05.2024", "5/16/2024", "soon", "20240516", "2024-05-16x"])
 def test_other_dates_are_text(odd):
     data = read_table(StringIO(f"when,late\n2024-05-16,0\n{odd},1\n"), targets="late")
@@ -87,7 +103,7 @@ def test_other_dates_are_text(odd):
 
 def test_tsv_standard_input_and_open_files(tmp_path, monkeypatch):
     (tmp_path / "t.tsv").write_text("a\tb\n1,5\tx\n")
-    assert read_table(tmp_path / "t.tsv", "b").X["a"].tolist() == ["1,5"]
+    assert read_table(tmp_path / "t.tsv", "b").X["a"].tolist() == [1.5]
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(BytesIO(b"a\tb\n1\t0\n")))
     data = read_table("-", "b")
     assert (data.X["a"].tolist(), data.Y["b"].tolist()) == ([1], [0])

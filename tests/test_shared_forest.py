@@ -55,6 +55,26 @@ def test_probabilities_are_those_of_the_leaves(forest):
             assert found == pytest.approx(expected, rel=1e-9)
 
 
+def test_weights_count_once():
+    """With weights of 9 and 1, half of the rows each, nine tenths of the weight lie on the heavy ones."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 2))  # which says nothing
+    Y = pd.DataFrame({"a": np.arange(2000) % 2, "b": np.arange(2000) // 2 % 2})
+    forest = ExtraTreesClassifier(30, bootstrap=True, min_samples_leaf=200)
+    model = SharedForestClassifier(forest, random_state=0).fit(X, Y, np.where(Y["a"] == 1, 9.0, 1.0))
+    assert model.predict_joint(X[:50]).marginals()["a"][1].mean() == pytest.approx(0.9, abs=0.02)
+
+
+def test_shares_are_learned_from_some_of_many_rows(monkeypatch):
+    X, Y = rows(0)
+    forest = ExtraTreesClassifier(20, bootstrap=True)
+    whole = SharedForestClassifier(forest, random_state=0).fit(X, Y)
+    monkeypatch.setattr("tuplet.models.shared_forest._MET_CELLS", len(X) * 4)
+    some = SharedForestClassifier(forest, random_state=0).fit(X, Y)
+    assert some.combination_share_ != whole.combination_share_
+    assert some.combination_share_ == pytest.approx(whole.combination_share_, abs=0.4)
+
+
 @given(st.integers(0, 100), st.sampled_from([0.0, 0.3]))
 @settings(deadline=None, max_examples=10)
 def test_the_joint_is_sound(seed, gaps):

@@ -15,6 +15,7 @@ from sklearn.neighbors import KNeighborsClassifier
 import tuplet
 from tuplet.exceptions import InputError
 from tuplet.local import MixedNaiveBayes, default_estimator
+from tuplet.local.estimators import seeded
 from tuplet.rules import RuleSet
 
 __all__ = ["ESTIMATORS", "MODELS", "Entry", "make_model", "read_rule_file", "split_names"]
@@ -97,6 +98,8 @@ def make_model(
         if "estimator" not in known and "estimators" not in known:
             raise InputError(f"--estimator: the model {name!r} has no classifier inside; leave it out.")
         inside = _entry(estimator, ESTIMATORS, "--estimator").make()
+        seed = common.get("random_state")
+        inside = inside if seed is None or "random_state" in known else seeded(inside, seed)
         model.set_params(**{"estimator" if "estimator" in known else "estimators": inside})
     if rules is not None:
         if "rules" not in known:

@@ -7,9 +7,11 @@ from typing import IO
 
 import pandas as pd
 
-from tuplet.cli.terminal import out, say, show
+from tuplet.cli.terminal import out, remark, say, show
 from tuplet.datasets import Dataset, list_datasets, load_dataset, write_arff, write_parquet
 from tuplet.datasets.files.atomic import write_bytes
+from tuplet.datasets.files.table import SHIPPED
+from tuplet.datasets.files.text import MISSING
 from tuplet.exceptions import InputError
 
 __all__ = ["convert", "get", "list_sets", "write_dataset"]
@@ -42,7 +44,8 @@ def write_dataset(data: Dataset, target: str) -> None:
     elif suffix == "arff":
         write_arff(data, target)
     elif suffix in ("csv", "tsv"):
-        frame = pd.concat([data.X, data.Y], axis=1)
+        frame = pd.concat([data.X, data.Y, *_shipped(data)], axis=1)
+        _warn_of_lost_text(frame)
         text = frame.to_csv(index=False, sep="\t" if suffix == "tsv" else ",", lineterminator="\n")
 
         def write(file: IO[bytes]) -> None:
@@ -51,6 +54,26 @@ def write_dataset(data: Dataset, target: str) -> None:
         write_bytes(target, write, "data convert")
     else:
         raise InputError(f"The suffix of {target!r} tells no format; use one of .{', .'.join(_WRITERS)}.")
+
+
+def _shipped(data: Dataset) -> list[pd.Series]:
+    """Return the columns of the split and the folds that the data come with."""
+    columns = dict(zip(SHIPPED, (data.train, data.folds), strict=True))
+    return [
+        pd.Series(values, index=data.X.index, name=name).astype(int)
+        for name, values in columns.items()
+        if values is not None
+    ]
+
+
+def _warn_of_lost_text(frame: pd.DataFrame) -> None:
+    """Say which columns hold text that reads as a missing value."""
+    for name, column in frame.items():
+        if column.dtype.kind not in "biufmM" and column.dropna().astype(str).isin(MISSING).any():
+            remark(
+                f"the column {str(name)!r} holds text that stands for a missing value in such files; write"
+                " Parquet or ARFF to keep it."
+            )
 
 
 def get(name: str, target: str) -> None:

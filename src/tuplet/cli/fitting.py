@@ -9,17 +9,25 @@ from math import isnan
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+from pandas.api.types import is_string_dtype
+
 from tuplet.cli.catalogue import split_names
 from tuplet.cli.outputs import is_special
 from tuplet.cli.terminal import note, remark, say, show
 from tuplet.datasets import Dataset, read_table
 from tuplet.exceptions import InputError, NoTargetsError
 from tuplet.persistence import save_model
+from tuplet.persistence.files import require_skops
+from tuplet.space.containers import listing
 from tuplet.space.words import first_words
 
 __all__ = ["fit_file", "read_data", "read_data_or_all"]
 
 _MEMBERS = 8
+
+_NEARLY = 0.9
+"""Share of the fields beyond which a column was meant to hold numbers."""
 
 _FEW = 20
 """Rows up to which a text that no two of them share may be chance."""
@@ -48,6 +56,7 @@ def fit_file(data: Dataset, model: Any, target: str) -> None:
     names = first_words([str(name) for name in data.Y], ", ", 60)
     say(f"{data.name}: {n:,} rows, {d:,} feature{'s' * (d != 1)}, class variables {names}")
     _warn_of_names(data)
+    require_skops()  # better now than after an hour
     model.fit(data.X, data.Y)
     save_model(model, target)
     _describe(model)
@@ -57,13 +66,29 @@ def fit_file(data: Dataset, model: Any, target: str) -> None:
 
 
 def _warn_of_names(data: Dataset) -> None:
-    """Say which columns name rows; a model would learn them by heart."""
+    """Say which columns name rows, which a model would learn by heart, and which are nearly numbers."""
     for name, column in data.X.items():
+        odd = _odd_among_numbers(column)
+        if odd:
+            remark(
+                f"the column {str(name)!r} holds numbers, but also {listing(odd, 3)}, so each of its values"
+                " is a category; leave such fields empty if they are missing."
+            )
         if column.dtype.kind == "O" and len(column) > _FEW and column.dropna().is_unique:
             remark(
                 f"the column {str(name)!r} has another text in every row, which tells nothing about new rows;"
                 f" --ignore {name} leaves it out."
             )
+
+
+def _odd_among_numbers(column: pd.Series) -> list[str]:
+    """Return the few texts among fields that are nearly all numbers."""
+    if not is_string_dtype(column.dtype) or isinstance(column.dtype, pd.CategoricalDtype):
+        return []
+    known = column.dropna().astype(str)
+    strange = known[pd.to_numeric(known, errors="coerce").isna()]
+    many = len(known) - len(strange)
+    return strange.unique().tolist() if len(strange) and many > _NEARLY * len(known) else []
 
 
 def _describe(model: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from tuplet.exceptions import InputError
@@ -29,6 +30,8 @@ def require_output(path: str, *read: str | Path | None, special: bool = False) -
     place = Path(path).expanduser()
     if not place.parent.is_dir():
         raise InputError(f"there is no folder {str(place.parent)!r} for the output; make it first.")
+    if not os.access(place.parent, os.W_OK):
+        raise InputError(f"the folder {str(place.parent)!r} cannot be written to; name another one.")
     if place.is_dir():
         raise InputError(f"The output {path!r} is a folder; name a file.")
     if not special and (path == "-" or is_special(path)):

@@ -119,6 +119,8 @@ def predict_file(model: Any, ask: Ask, target: str, format: str | None) -> None:
             n += len(piece.labels)
             if chunk.share is not None:
                 progress.advance(f"{n:,} rows", steps=round(100 * chunk.share) - progress.done)
+        # How far a stream is shows at its end only.
+        progress.advance(f"{n:,} rows", steps=100 - progress.done)
     note(f"{n:,} rows predicted" + ("." if target == "-" else f" into {target}."))
 
 

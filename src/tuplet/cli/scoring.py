@@ -17,6 +17,7 @@ from tuplet.cli.terminal import out, remark, say, show
 from tuplet.datasets import Dataset
 from tuplet.evaluate import compare, default_peers
 from tuplet.evaluate.work import Answer
+from tuplet.exceptions import InputError
 from tuplet.metrics import exact_match, get_scorer
 from tuplet.models import IndependentClassifier
 from tuplet.prediction import JointPrediction
@@ -116,6 +117,9 @@ def compare_models(
         time_limit=time_limit,
         random_state=seed,
     )
+    interrupted = any(result.problems()["reason"] == "interrupted")
+    if page is not None and not interrupted:  # half of the fits must not take the place of a whole page
+        result.to_html(page)  # before anything is printed: whoever reads that may have gone
     means = pd.DataFrame({name: result.table(name).iloc[0] for name in scores})
     spread = {name: result.spread(name).iloc[0] for name in scores}
     means = means.sort_values("joint_log_likelihood", ascending=False)
@@ -126,11 +130,12 @@ def compare_models(
     show(f"{data.name}: {folds} folds", ["model", *scores], rows)
     for problem in result.problems().itertuples():
         say(f"{problem.model}: {getattr(problem, 'reason', problem)}")
-    if any(getattr(problem, "reason", "") == "interrupted" for problem in result.problems().itertuples()):
-        raise KeyboardInterrupt  # a page of half of the fits would take the place of a whole one
+    if interrupted:
+        raise KeyboardInterrupt
     if page is not None:
-        result.to_html(page)
         say(f"Tables, tests and pictures: {page}")
+    if means.isna().all(axis=None):
+        raise InputError("no model could be compared; see the reasons above.")
 
 
 def _with_spread(mean: float, std: float) -> str:

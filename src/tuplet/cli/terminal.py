@@ -119,7 +119,7 @@ def command(function: _Command) -> _Command:
 
 
 def _stopped() -> None:
-    _fail("stopped; nothing was written.", INTERRUPTED)
+    _fail("stopped; no file was written.", INTERRUPTED)
 
 
 def _fail(message: str, code: int) -> None:

@@ -70,10 +70,24 @@ def mirror(address: str, cache: Path, opener: Opener = urlopen) -> Path:
     digest = hashlib.sha256(address.rstrip("/").encode()).hexdigest()[:12]
     folder = cache / "mirrors" / digest
     manifest = folder / "manifest.json"
-    if not manifest.is_file():
-        download(f"{address.rstrip('/')}/manifest.json", manifest, None, opener)
+    if not _is_json(manifest):
+        folder.mkdir(parents=True, exist_ok=True)
         _note_origin(folder, address)
+        download(f"{address.rstrip('/')}/manifest.json", manifest, None, opener)
+        if not _is_json(manifest):
+            manifest.unlink()
+            raise InputError(
+                f"load_dataset: {address!r} serves no manifest.json; check TUPLET_DATA, or try again later."
+            )
     return folder
+
+
+def _is_json(file: Path) -> bool:
+    try:
+        json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def _note_origin(folder: Path, address: str) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterable, Sequence
-from pathlib import Path
-from typing import Any, Self, final
+from typing import IO, Any, Self, final
 
 import pandas as pd
 
+from tuplet.datasets.files.atomic import write_bytes
 from tuplet.evaluate.report import latex_table, markdown_table, text_table
 from tuplet.evaluate.store import Record, Store
 from tuplet.evaluate.views import ScorePlots, ScoreTests, comparison_page
@@ -250,7 +250,11 @@ class Comparison:
         chosen = [scores] if isinstance(scores, str) else scores
         page = comparison_page(self, tuple(self._column(score) for score in chosen) or self.scores, title)
         if path is not None:
-            Path(path).write_text(page, encoding="utf-8")
+
+            def write(file: IO[Any]) -> None:
+                file.write(page.encode())
+
+            write_bytes(os.fspath(path), write, "to_html")
         return page
 
     def _printed(self, score: str) -> dict[str, Any]:

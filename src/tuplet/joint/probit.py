@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple, final
 
 import numpy as np
@@ -22,7 +22,7 @@ from tuplet.joint.probit_checks import (
     patterns,
 )
 from tuplet.joint.probit_intervals import intervals, marginal_intervals
-from tuplet.joint.probit_outcomes import FEW, best_free, draw_free, tabulate
+from tuplet.joint.probit_outcomes import FEW, best_free, draw_alike, draw_free, tabulate
 from tuplet.joint.probit_points import LazyMeans, Points, Visit
 from tuplet.joint.search import Search
 from tuplet.kernels.ghk import log_paths
@@ -365,8 +365,13 @@ class Probit(JointDistribution):
         if not len(self):
             return np.zeros((0, self.n_variables, self.n_variables + 1))
         if self.n_variables > FEW:
-            return self.draw(_DRAWS, self.seed)._count_marginals()
+            step = max(1, _CELLS // (_DRAWS * self.n_variables))
+            return np.concatenate([self[a : a + step]._drawn_counts() for a in range(0, len(self), step)])
         return np.concatenate([atoms._count_marginals() for atoms in self._table_blocks()])
+
+    def _drawn_counts(self) -> Floats:
+        draws = self._draws(_DRAWS, partial(draw_alike, size=_DRAWS, seed=self.seed))
+        return Atoms.from_draws(self.cards, draws)._count_marginals()
 
     def _top_k(self, k: int) -> Ranking:
         codes = np.full((len(self), k, self.n_variables), UNKNOWN)
@@ -382,10 +387,14 @@ class Probit(JointDistribution):
         return Ranking(codes, log_prob, proven)
 
     def _sample(self, size: int, rng: np.random.Generator) -> Codes:
+        return self._draws(size, partial(draw_free, size=size, rng=rng))
+
+    def _draws(self, size: int, draw: Callable[..., Codes]) -> Codes:
+        """Return outcomes (size, n, m), where `draw` gives the free variables of a group of rows."""
         draws = np.empty((len(self), size, self.n_variables), dtype=np.intp)
         for rows in self._blocks(size * self.n_variables):
             for group in self._groups(rows):
-                draws[group.rows] = self._complete(group, draw_free(*self._visit(group), size, rng))
+                draws[group.rows] = self._complete(group, draw(*self._visit(group)))
         return draws.transpose(1, 0, 2)
 
     def _complete(self, group: Group, free: Codes) -> Codes:

@@ -37,10 +37,20 @@ def tabulate(visit: Visit, scaled: Floats, known: Codes) -> Floats:
 def draw_free(visit: Visit, scaled: Floats, known: Codes, size: int, rng: np.random.Generator) -> Codes:
     """Independent draws (r, size, f)."""
     (r, v), d = scaled.shape[:2], known.shape[1]
-    codes = np.empty((r, size, v), dtype=np.intp)
-    picks, normals = rng.random((r, size)), rng.standard_normal((r, size, v - d))
+    return _drawn(visit, scaled, known, rng.random((r, size)), rng.standard_normal((r, size, v - d)))
+
+
+def draw_alike(visit: Visit, scaled: Floats, known: Codes, size: int, seed: int) -> Codes:
+    """Draws (r, size, f) by the same random numbers in every row: a row's own do not depend on the others."""
+    (r, v), d, rng = scaled.shape[:2], known.shape[1], np.random.default_rng(seed)
+    picks, normals = rng.random((1, size)), rng.standard_normal((1, size, v - d))
+    return _drawn(visit, scaled, known, np.repeat(picks, r, axis=0), np.repeat(normals, r, axis=0))
+
+
+def _drawn(visit: Visit, scaled: Floats, known: Codes, picks: Floats, normals: Floats) -> Codes:
+    codes = np.empty((*picks.shape, scaled.shape[1]), dtype=np.intp)
     draw_outcomes(known, scaled, visit.factors, visit.log_u, picks, normals, codes)
-    return codes[..., d:]
+    return codes[..., known.shape[1] :]
 
 
 def best_free(
@@ -67,7 +77,7 @@ def _candidates(visit: Visit, scaled: Floats, known: Codes, k: int, seed: int) -
     The search goes deep before it goes wide. So a good start is what it lives on should its budget end.
     """
     (r, v), d = scaled.shape[:2], known.shape[1]
-    draws = draw_free(visit, scaled, known, _DRAWS, np.random.default_rng(seed))
+    draws = draw_alike(visit, scaled, known, _DRAWS, seed)
     atoms = Atoms.from_draws((2,) * (v - d), draws.transpose(1, 0, 2))
     free = atoms.top_k(max(k, _CANDIDATES)).codes
     codes = np.concatenate([np.repeat(known[:, None], free.shape[1], axis=1), free], axis=2)

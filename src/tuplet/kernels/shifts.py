@@ -166,7 +166,9 @@ def _step(
     """
     low, high, slope_low, slope_high = 0.0, np.inf, slope, 0.0
     t = min(-slope / (_curvature(R, y, w, dT) + square), FARTHEST / _largest(dT))
+    tried = t
     for _ in range(MAX_TRIALS):
+        tried = t  # what `trial` and R belong to when there are no trials left
         for k in range(len(T)):
             for i in range(T.shape[1]):
                 trial[k, i] = T[k, i] + t * dT[k, i]
@@ -185,7 +187,7 @@ def _step(
         else:  # where a line through both slopes is zero, kept away from both ends
             aim = low - slope_low * (high - low) / (slope_high - slope_low)
             t = min(max(aim, low + 0.1 * (high - low)), high - 0.1 * (high - low))
-    return t
+    return tried
 
 
 @_loop

@@ -127,10 +127,10 @@ class TemperatureScaled(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         part = X if len(rows) == len(y) else _safe_indexing(X, rows)
         with config_context(enable_metadata_routing=False):  # the arguments name their steps already
             self.estimator_ = fitted.fit(part, y[rows], **named)
-        if hasattr(self.estimator_, "n_features_in_"):
-            self.n_features_in_ = self.estimator_.n_features_in_
-        if hasattr(self.estimator_, "feature_names_in_"):
-            self.feature_names_in_ = self.estimator_.feature_names_in_
+        for name in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)  # of an earlier fit
+            if hasattr(self.estimator_, name):
+                setattr(self, name, getattr(self.estimator_, name))
 
     def predict_proba(self, X: Any) -> Floats:
         """Probabilities (n, c) of `classes_`."""

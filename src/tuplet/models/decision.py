@@ -58,6 +58,7 @@ class DecisionClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         get_loss(self.loss)
         self.estimator_ = clone(self.estimator).fit(X, y, sample_weight)
         for name in ("space_", "classes_", "n_features_in_", "feature_names_in_", "n_samples_fit_"):
+            self.__dict__.pop(name, None)  # of an earlier fit
             if hasattr(self.estimator_, name):
                 setattr(self, name, getattr(self.estimator_, name))
         return self

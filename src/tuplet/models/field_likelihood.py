@@ -113,13 +113,25 @@ class PseudoLikelihood(TrainingRows):
 
     def __call__(self, scores: Scores) -> tuple[float, Scores]:
         """Return the log-pseudo-likelihood and its gradient."""
+        if len(scores.pair) == 1:
+            return self._with_constant_pairs(scores)
         near, (first, second) = self._neighbors, self.field.members
         to_first, to_second = self._gather
         logits = scores.single + (near[:, second] * scores.pair) @ to_first
         logits += (near[:, first] * scores.pair) @ to_second
         value, residual = self._conditionals(logits)
         pair = residual[:, first] * near[:, second] + residual[:, second] * near[:, first]
-        return value, Scores(residual, pair if len(scores.pair) != 1 else pair.sum(axis=0, keepdims=True))
+        return value, Scores(residual, pair)
+
+    def _with_constant_pairs(self, scores: Scores) -> tuple[float, Scores]:
+        """Return the same where all rows share pair scores (1, e): without arrays of rows times pairs."""
+        near, (first, second) = self._neighbors, self.field.members
+        between = np.zeros((near.shape[1], near.shape[1]))
+        np.add.at(between, (first, second), scores.pair[0])
+        np.add.at(between, (second, first), scores.pair[0])
+        value, residual = self._conditionals(scores.single + near @ between)
+        met = residual.T @ near
+        return value, Scores(residual, (met[first, second] + met[second, first])[None])
 
     def _conditionals(self, logits: Floats) -> tuple[float, Floats]:
         """Weighted log-likelihood of all conditionals, and its gradient by the logits (n, w)."""

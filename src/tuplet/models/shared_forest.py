@@ -23,6 +23,9 @@ from tuplet.typing import UNKNOWN, Codes, Floats, Seed
 
 __all__ = ["SharedForestClassifier"]
 
+_MET_CELLS = 2**24
+"""Rows times label patterns that are looked at to learn how much to believe of leaves."""
+
 _LEAST = 1e-4
 """Least share of what no leaf says: combinations that training rows lack must not be impossible."""
 
@@ -86,10 +89,15 @@ class SharedForestClassifier(JointClassifier):
         self.forest_ = seeded(clone(_forest(self.estimator)), int(rng.integers(2**31 - 1)))
         self.forest_.fit(X, filled if filled.shape[1] > 1 else filled[:, 0], sample_weight=sample_weight)
         self._patterns, pattern = np.unique(codes, axis=0, return_inverse=True)
-        bags = _bags(self.forest_, len(codes)) * weight[:, None]
+        bags = _bags(self.forest_, len(codes))
         leaves = self._leaves(X)
-        self._table = _leaf_table(leaves, bags, pattern.ravel(), len(self._patterns))
-        self._learn_shares(self._met(_elsewhere(leaves, bags)), codes, pattern.ravel(), weight)
+        self._table = _leaf_table(
+            leaves, _weighted(self.forest_, bags, weight), pattern.ravel(), len(self._patterns)
+        )
+        # Two numbers are learned from what rows meet elsewhere, so some of many rows will do.
+        some = np.arange(0, len(codes), -(-len(codes) * len(self._patterns) // _MET_CELLS))
+        met = self._met(_elsewhere(leaves, bags)[some])
+        self._learn_shares(met, codes[some], pattern.ravel()[some], weight[some])
         _forget_labels(self.forest_)
 
     def _learn_shares(self, met: Floats, codes: Codes, pattern: Codes, weight: Floats) -> None:
@@ -191,6 +199,15 @@ def _bags(forest: Any, n: int) -> Floats:
     return np.stack([np.bincount(rows, minlength=n) for rows in forest.estimators_samples_], axis=1).astype(
         float
     )
+
+
+def _weighted(forest: Any, bags: Floats, weight: Floats) -> Floats:
+    """Return how much of each row each tree was given, (n, trees).
+
+    Forests of scikit-learn before 1.9 draw rows evenly and weigh them; later ones draw them by their weights,
+    which they then keep.
+    """
+    return bags if hasattr(forest, "_sample_weight") else bags * weight[:, None]
 
 
 def _leaf_table(leaves: Any, bags: Floats, pattern: Codes, n_patterns: int) -> Any:

@@ -20,6 +20,9 @@ _COMMENT = re.compile(r'"[^"]*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _BLOCK = re.compile(r'\b(network|variable|probability)\b((?:"[^"]*"|[^{}"])*)\{')
 _WORD = re.compile(r'"[^"]*"|[^\s,|"]+')
 _STATES = re.compile(r"\btype\s+discrete\s*(?:\[\s*(\d+)\s*\])?\s*\{([^{}]*)\}\s*;?", re.IGNORECASE)
+_BRACKETS = re.compile(r'"[^"]*"|[()]')
+"""Brackets, and names in quotes, which may hold some."""
+
 _PROPERTY = re.compile(r'\bproperty\s+((?:"[^"]*"|[^;"])*);', re.IGNORECASE)
 _ENTRY = re.compile(r'\s*(?:(table|default)\b|\(((?:"[^"]*"|[^()"])*)\))([^;]*);', re.IGNORECASE)
 
@@ -142,7 +145,7 @@ class _Reader:
             self.properties[name] = tuple(text.strip().strip('"') for text in found)
 
     def _family(self, head: str, body: str) -> None:
-        names = _words(head.replace("(", " ").replace(")", " "))
+        names = _words(_BRACKETS.sub(lambda found: found[0] if found[0][0] == '"' else " ", head))
         for name in names:
             if name not in self.states:
                 raise self.error(f"a probability block names {name!r}, which is no variable before it.")

@@ -52,13 +52,13 @@ def save_model(model: Any, path: str | Path, *, trusted: Sequence[str | type] = 
         raise ModelFileError(f"Only models of tuplet can be saved, found {type(model).__name__}.")
     if not hasattr(model, "space_"):
         raise NotFittedError(f"This {type(model).__name__} is not fitted yet; call fit before saving it.")
-    _skops()
+    require_skops()
     names = _names(trusted)
     try:
         data = _dump(model, names)
     except Exception:  # of pickle, of skops or of ours, about whatever it met first
         raise ModelFileError(_explain(model, names)) from None
-    archive.write(Path(path), ModelHeader.of(model).to_json(), data)
+    archive.write(Path(path).expanduser(), ModelHeader.of(model).to_json(), data)
 
 
 def load_model(path: str | Path, *, trusted: Sequence[str | type] = ()) -> Any:
@@ -86,12 +86,12 @@ def load_model(path: str | Path, *, trusted: Sequence[str | type] = ()) -> Any:
     TupletWarning
         If the file was written with another version of scikit-learn.
     """
-    path = Path(path)
+    path = Path(path).expanduser()
     raw = archive.read_raw_header(path)
     header = ModelHeader.from_json(raw)
     data = archive.read_model_part(path, raw)
     names = _names(trusted)
-    io = _skops()
+    io = require_skops()
     _warn_about_versions(header)
     with archive.refusing_damage(path), warnings.catch_warnings():
         warnings.simplefilter("ignore", InconsistentVersionWarning)
@@ -123,7 +123,7 @@ def read_header(path: str | Path) -> ModelHeader:
     >>> header.model, header.variables[1].name, header.variables[1].labels
     ('PriorClassifier', 'y1', ('x', 'y'))
     """
-    return ModelHeader.from_json(archive.read_raw_header(Path(path)))
+    return ModelHeader.from_json(archive.read_raw_header(Path(path).expanduser()))
 
 
 # -- saving ------------------------------------------------------------------------------------------------
@@ -131,7 +131,7 @@ def read_header(path: str | Path) -> ModelHeader:
 
 def _dump(part: Any, trusted: list[str]) -> bytes:
     """Return a part of a model as bytes, and refuse what `load_model` would refuse."""
-    data: bytes = _skops().dumps(rewrite(part))
+    data: bytes = require_skops().dumps(rewrite(part))
     _approve(data, trusted)
     return data
 
@@ -139,7 +139,7 @@ def _dump(part: Any, trusted: list[str]) -> bytes:
 def _approve(data: bytes, trusted: list[str]) -> list[str]:
     """Return the types that a model part names and may name, by our rules and by those of skops."""
     approved = approve(data, trusted)
-    for name in _skops().get_untrusted_types(data=data):
+    for name in require_skops().get_untrusted_types(data=data):
         if name not in approved:
             raise ModelFileError(
                 f"The file holds {name!r}, which can do more than hold data. If you know who wrote the file,"
@@ -234,7 +234,7 @@ def _names(trusted: Sequence[str | type]) -> list[str]:
     return [each if isinstance(each, str) else _name(each) for each in trusted]
 
 
-def _skops() -> Any:
+def require_skops() -> Any:
     try:
         import skops.io
     except ImportError:

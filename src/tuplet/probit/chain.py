@@ -99,6 +99,8 @@ class Chain:
         drawing = self.plan.n_draws * self.plan.thin
         if self.n_left == drawing:
             self.state = settled(self.state)
+            for block in self.state.blocks:
+                block.settle()
         self.state, info = step(self.state, self.rng)
         self.n_left -= 1
         if self.n_left < drawing:

@@ -89,28 +89,34 @@ def _turns(chains: Sequence[Chain]) -> Iterator[Chain]:
 def _side_by_side(
     plan: Plan, rngs: Sequence[Any], ends: Sequence[ChainEnd | None], n_jobs: int, progress: Progress
 ) -> Run:
-    """Give each chain to a process; a shared file tells how far they are and whether to stop."""
+    """Deal the chains to processes; a shared file tells how far they are and whether to stop."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "board"
         board = np.memmap(path, np.int64, "w+", shape=len(rngs) + 1)
-        tasks = list(enumerate(zip(rngs, ends, strict=True)))
-        futures: list[Future[ChainDraws]] = []
+        tasks = [(rngs[i::n_jobs], ends[i::n_jobs], str(path), i + 1) for i in range(min(n_jobs, len(rngs)))]
+        futures: list[Future[list[ChainDraws]]] = []
         try:
             with held_interrupts() as pressed:
                 executor = get_reusable_executor(max_workers=n_jobs)
-                futures += [executor.submit(_run_one, plan, *task, str(path), i) for i, task in tasks]
+                futures += [executor.submit(_run_some, plan, *task) for task in tasks]
                 _wait(futures, board, progress, pressed)
         except KeyboardInterrupt:  # the second: no waiting for steps that are under way
             board[0] = True
         # A process without a chain may have died of Ctrl-C, which takes those at work with it.
         kept = [f for f in futures if not board[0] or (f.done() and f.exception() is None)]
-        answer = Run([future.result() for future in kept], bool(board[0]))
+        answer = Run(_in_order([future.result() for future in kept]), bool(board[0]))
         del board  # or the folder could not be removed everywhere
     return answer
 
 
+def _in_order(dealt: list[list[ChainDraws]]) -> list[ChainDraws]:
+    """Return chains that were dealt one to each in turn, in their order."""
+    most = max(map(len, dealt), default=0)
+    return [part[k] for k in range(most) for part in dealt if k < len(part)]
+
+
 def _wait(
-    futures: list[Future[ChainDraws]], board: Any, progress: Progress, pressed: Callable[[], bool]
+    futures: list[Future[list[ChainDraws]]], board: Any, progress: Progress, pressed: Callable[[], bool]
 ) -> None:
     """Show progress until all are done; an interrupt asks the processes to come to an end."""
     left = set(futures)
@@ -120,16 +126,19 @@ def _wait(
         board[0] = pressed()
 
 
-def _run_one(
-    plan: Plan, rng: np.random.Generator, end: ChainEnd | None, path: str, number: int
-) -> ChainDraws:
+def _run_some(
+    plan: Plan, rngs: Sequence[Any], ends: Sequence[ChainEnd | None], path: str, place: int
+) -> list[ChainDraws]:
+    """Step some chains in turn: after an interrupt, none of them has nothing to show."""
     board = np.memmap(path, np.int64, "r+")
     with _deaf(), one_blas_thread():
-        chain = Chain(plan, rng, end)
-        while chain.n_left and not board[0]:
+        chains = [Chain(plan, rng, end) for rng, end in zip(rngs, ends, strict=True)]
+        for chain in _turns(chains):
+            if board[0]:
+                break
             chain.advance()
-            board[number + 1] += 1
-        return chain.draws()
+            board[place] += 1
+        return [chain.draws() for chain in chains]
 
 
 @contextmanager

@@ -65,7 +65,7 @@ LEARNED_SHAPE, LEARNED_MEAN = 3.0, 0.5
 """Inverse-gamma prior of the variance of a sum of trees whose scale is learned: shape and mean."""
 
 EQUAL_SWEEPS = 100
-"""First sweeps of a chain in which all features are split on with equal probability."""
+"""First sweeps of a chain in which all features are split on with equal probability; never of kept draws."""
 
 
 class ForestBlock:
@@ -146,6 +146,10 @@ class ForestBlock:
         twice = 2 * LEARNED_SHAPE, 2 * LEARNED_MEAN * (LEARNED_SHAPE - 1) / self.settings.n_trees
         self.leaf_variance = float(self._scale_model.sample_one_iteration(self._forest, seed, *twice))
         self._tree_prior.update_leaf_model_scale(self.leaf_variance)
+
+    def settle(self) -> None:
+        """Select features from now on, however few sweeps there were: kept draws are of one model."""
+        self._n_sweeps = max(self._n_sweeps, EQUAL_SWEEPS)
 
     def record(self) -> ForestRecord:
         """Return the trees in preorder."""

@@ -33,6 +33,9 @@ class MeanBlock(Protocol):
     def step(self, target: Floats, variance: float, rng: np.random.Generator) -> Floats:
         """Move given target = mean + noise (n,), the noise of this variance; return the new means (n,)."""
 
+    def settle(self) -> None:
+        """End what is for the first steps only: draws are kept from now on."""
+
     def record(self) -> Any:
         """Return the function as it is now, as a value."""
 
@@ -125,6 +128,9 @@ class LinearBlock:
         centre = spread * (design.rotated.T @ target) / variance
         self.position = centre + np.sqrt(spread) * rng.standard_normal(len(centre))
         return design.rotated @ self.position
+
+    def settle(self) -> None:
+        """See `MeanBlock.settle`; linear means are the same from the beginning."""
 
     def record(self) -> Floats:
         """Return the coefficients (d + 1,), the intercept first."""

@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from tuplet.exceptions import InputError, MissingDependencyError
+from tuplet.exceptions import InputError
 from tuplet.joint import Probit
+from tuplet.probit.convergence import diagnose
 from tuplet.typing import Floats
 
 __all__ = ["combination_table", "correlation_frame", "correlation_table", "inclusion_table", "trace_table"]
@@ -50,7 +51,7 @@ def trace_table(traces: npt.ArrayLike, names: Sequence[Any], level: float = 0.95
         raise InputError(f"trace_table: traces of shape {array.shape} do not fit {len(names)} names.")
     _check_level("trace_table", level)
     lower, upper = np.quantile(array, [(1 - level) / 2, (1 + level) / 2], axis=(0, 1))
-    r_hat, ess = _diagnose(array)
+    r_hat, ess = diagnose(array)
     columns = {
         "mean": array.mean(axis=(0, 1)),
         "sd": array.std(axis=(0, 1)),
@@ -195,26 +196,6 @@ def combination_table(joint: Probit, names: Sequence[Any], k: int = 5, level: fl
     return pd.DataFrame(
         np.vstack([lines, alone]), index=index, columns=[*names, "probability", "lower", "upper"]
     )
-
-
-def _diagnose(array: Floats) -> tuple[Floats, Floats]:
-    """Return R-hat and the effective sample size of draws (chains, draws, v), nan for what never changes."""
-    try:
-        from arviz_stats.base.array import array_stats
-    except ModuleNotFoundError:
-        raise MissingDependencyError(
-            "R-hat and effective sample sizes need arviz-stats; run `pip install tuplet[bart]`."
-        ) from None
-    statistics: Any = array_stats
-    r_hat, ess = np.full((2, array.shape[2]), np.nan)
-    moving = np.ptp(array, axis=(0, 1)) > 0
-    if moving.any() and array.shape[1] >= 4:
-        draws, axes = array[..., moving], {"chain_axis": 0, "draw_axis": 1}
-        ess[moving] = statistics.ess(draws, **axes)
-        if len(draws) == 1:  # of one chain the halves are compared
-            draws = np.stack(np.split(draws[0, : draws.shape[1] // 2 * 2], 2))
-        r_hat[moving] = statistics.rhat(draws, **axes)
-    return r_hat, ess
 
 
 def _check_correlations(query: str, correlations: npt.ArrayLike, names: Sequence[Any]) -> Floats:

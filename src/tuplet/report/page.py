@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from tuplet.exceptions import InputError
@@ -85,10 +85,9 @@ def _title(model: Any) -> str:
 
 def _summary(model: Any) -> str:
     space = model.space_
-    n_outcomes = int(np.prod([float(card) for card in space.cards]))
-    several = (
-        plural(n_outcomes, "combination") if n_outcomes < 1e6 else f"about {n_outcomes:.0e} combinations"
-    )
+    n_outcomes = math.prod(space.cards)
+    digits = math.log10(n_outcomes)
+    several = plural(n_outcomes, "combination") if digits < 6 else f"about 10^{digits:.0f} combinations"
     rows = getattr(model, "n_samples_fit_", None)
     learned = f", learned from {plural(int(rows), 'row')}" if rows is not None else ""
     return (

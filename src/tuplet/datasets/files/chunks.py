@@ -29,6 +29,7 @@ _LONGEST = 256_000_000
 """Bytes after which a field in quotes is taken for one whose end is missing."""
 
 _HEAD = 1 << 17
+_GZIP = b"\x1f\x8b"
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ def read_chunks(
         kind = detect(head, format)
         if kind in ("csv", "tsv"):
             yield from _text(stream, head, kind, words, block)
-        elif kind == "parquet" and path is not None:
+        elif kind == "parquet" and path is not None and path.is_file() and not _is_packed(path):
             yield from _parquet(head, path, rows)
         else:
             with _refusing_damage(head):
@@ -134,8 +135,13 @@ def _buffered(stream: Any) -> io.BufferedReader:
     return io.BufferedReader(stream, _HEAD)
 
 
+def _is_packed(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(2) == _GZIP
+
+
 def _unpacked(stream: io.BufferedReader) -> io.BufferedReader:
-    if not stream.peek(2).startswith(b"\x1f\x8b"):
+    if not stream.peek(2).startswith(_GZIP):
         return stream
     return io.BufferedReader(gzip.GzipFile(fileobj=stream), _HEAD)
 
@@ -193,12 +199,15 @@ def _blocks(stream: io.BufferedReader, head: Source, block: int) -> Iterator[byt
         if not more:
             break
         end = _last_line_end(waiting)
-        if end:
+        # Empty lines wait for what comes after them: at the end of the file they are nothing.
+        full = len(waiting[:end].rstrip(b"\r\n"))
+        if full:
+            end = waiting.index(b"\n", full) + 1
             yield waiting[:end]
             waiting = waiting[end:]
         elif len(waiting) > _LONGEST:
             head.fail("a field in quotes never ends; check the quotes.")
-    if waiting:
+    if waiting.strip(b"\r\n"):
         yield waiting
 
 

@@ -76,9 +76,9 @@ def read_table(
     -----
     csv, tsv
         The first line names the columns; they are separated by commas, semicolons or tabs. A first column
-        without a name is the index. Columns are numbers, booleans (true, false) or text; features that are
-        all dates or points in time of ISO 8601 (2024-05-16) are dates. Empty fields, `?`, `NA`, `N/A`, `NaN`
-        and `null` are missing.
+        without a name is the index. Where commas do not separate fields, they may be decimal. Columns are
+        numbers, booleans (true, false) or text; features that are all dates or points in time of ISO 8601
+        (2024-05-16) are dates. Empty fields, `?`, `NA`, `N/A`, `#N/A`, `NaN` and `null` are missing.
     parquet
         Needs pyarrow. Files of `write_parquet` know their class variables.
     arff

@@ -10,13 +10,16 @@ from io import BytesIO, StringIO
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_string_dtype
 
 from tuplet.datasets.files.source import Source
 from tuplet.datasets.files.table import Table
 
 __all__ = ["MISSING", "parse_rows", "read_csv", "read_names", "read_tsv", "separator"]
 
-MISSING = ["", "?", "NA", "N/A", "NaN", "nan", "null", "NULL"]
+_COMMA_NUMBER = r"[+-]?\d+(?:,\d+)?(?:[eE][+-]?\d+)?"
+
+MISSING = ["", "?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL"]
 """Fields that hold no value; "None" is text, as it is an answer in many questionnaires."""
 
 
@@ -154,7 +157,7 @@ def _frame(
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             frame = pd.read_csv(
-                BytesIO(text.encode()),
+                BytesIO((text.strip("\n") if names_first else text.rstrip("\n")).encode()),
                 sep=mark,
                 header=0 if names_first else None,
                 names=header,
@@ -162,12 +165,16 @@ def _frame(
                 keep_default_na=False,
                 na_values=MISSING,
                 low_memory=False,
+                skip_blank_lines=len(header) > 1,  # of a single column, an empty line is a row without value
                 encoding="utf-8",
                 dtype=dict.fromkeys(words, "str"),
             )
     except (ValueError, OverflowError, Warning, pd.errors.ParserError) as error:
         source.fail(f"the table cannot be read: {str(error).strip().rstrip('.')}.")
     frame = pd.DataFrame({name: _without_objects(column) for name, column in frame.items()})
+    if mark != ",":
+        texts = [name for name in frame if name not in words and is_string_dtype(frame[name].dtype)]
+        frame = frame.assign(**{str(name): _with_decimal_commas(frame[name]) for name in texts})
     if header[0] == "":
         frame = frame.set_index("").rename_axis(index=None)
     return frame
@@ -179,4 +186,12 @@ def _without_objects(column: pd.Series) -> pd.Series:
         return column
     if pd.api.types.infer_dtype(column, skipna=True) == "boolean":
         return column.astype("boolean")
-    return column.astype("str")
+    return column.where(column.isna(), column.astype(str))
+
+
+def _with_decimal_commas(column: pd.Series) -> pd.Series:
+    """Return text that is all numbers, some with a comma in the place of the point, as numbers."""
+    known = column.dropna()
+    if not len(known) or not known.str.contains(",").any() or not known.str.fullmatch(_COMMA_NUMBER).all():
+        return column
+    return pd.to_numeric(column.str.replace(",", "."))

@@ -94,7 +94,7 @@ class GrownMixture(JointClassifier):
             held = self._held_out(X, codes, sample_weight)
             n, judge = (limit, held) if held.any() else (1, None)
             growth = grow(source(1 - held / weight), weight - held, judge, n, em, self.progress)
-            state, info = refit_all(source(None), growth, weight, em)
+            state, info = refit_all(lambda: source(None), growth, weight, em)
         self._keep(growth, state)
         self.log_likelihood_path_, self.n_iter_, self.converged_ = info
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -104,20 +105,24 @@ def _is_settled(validation: list[float]) -> bool:
 
 
 def refit_all(
-    source: Source, growth: Growth, weight: Floats, settings: EMSettings
+    make_source: Callable[[], Source], growth: Growth, weight: Floats, settings: EMSettings
 ) -> tuple[MixtureState, EMInfo]:
     """Fit the parameters of a grown mixture to other weights of the rows, the structures fixed.
 
-    EM starts from the responsibilities of the mixture that was grown.
+    EM starts from the responsibilities of the mixture that was grown. An interrupt leaves what there is: at
+    first the mixture as it was grown.
     """
-    shares = weight[:, None] * growth.state.responsibilities()
-    components = [source.fit(structure, shares[:, k]) for k, structure in enumerate(growth.state.structures)]
-    start = MixtureState.of(components, shares.sum(axis=0))
+    state, info = growth.state, growth.infos[-1]
     try:
-        return run_em(start, _refit(source), weight, settings)
+        source = make_source()
+        shares = weight[:, None] * state.responsibilities()
+        components = [source.fit(structure, shares[:, k]) for k, structure in enumerate(state.structures)]
+        state = MixtureState.of(components, shares.sum(axis=0))
+        info = EMInfo((state.objective(weight),), 0, False)
+        return run_em(state, _refit(source), weight, settings)
     except KeyboardInterrupt:
         _say_interrupted("growing, while its parameters were fitted to all rows")
-        return start, EMInfo((start.objective(weight),), 0, False)
+        return state, info
 
 
 def _refit(source: Source) -> Refit:

@@ -160,9 +160,7 @@ class ProbitModel(ProbitReport):
             return
         ends: list[Any] = self.ends_
         plan = Plan(plan.X, plan.signs, plan.means, plan.rule, 0, plan.n_draws - before, plan.thin)
-        chains = self._usable(self._run(plan, [end.rng for end in ends], ends), before)
-        if len(chains) < len(ends):
-            raise KeyboardInterrupt  # before any chain had come far: nothing has changed
+        chains = self._usable(self._run(plan, [end.rng for end in ends], ends), before, len(ends))
         self.draws_ = self.draws_.extended(Draws.collect(chains, self.draws_.offsets))
         self._remember(chains, digest)
 
@@ -170,14 +168,18 @@ class ProbitModel(ProbitReport):
         with one_blas_thread():
             return run_chains(plan, rngs, ends, n_jobs=self.n_jobs, show=self.progress)
 
-    def _usable(self, run: Run, before: int) -> list[ChainDraws]:
-        """Return the chains that have draws; after an interrupt, those that are not far behind the others."""
+    def _usable(self, run: Run, before: int, least: int = 1) -> list[ChainDraws]:
+        """Return the chains that have draws; after an interrupt, those that are not far behind the others.
+
+        If fewer than `least` are left, nothing has happened but the interrupt.
+        """
         if not run.interrupted:
             return run.chains
         longest = max(map(len, run.chains), default=0)
-        if longest < _FEWEST:
+        # Processes may have had two chains to step in turn where others had one.
+        chains = [chain for chain in run.chains if len(chain) >= max(_FEWEST, longest / 3)]
+        if len(chains) < least:
             raise KeyboardInterrupt
-        chains = [chain for chain in run.chains if len(chain) >= max(_FEWEST, longest / 2)]
         n = before + min(map(len, chains))
         warn_outside(
             f"{type(self).__name__}: interrupted; the model rests on {n} of {self.n_draws} draws of"

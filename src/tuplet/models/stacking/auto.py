@@ -15,7 +15,12 @@ from tuplet.joint import JointDistribution
 from tuplet.local.inputs import Features
 from tuplet.models.base import JointClassifier
 from tuplet.models.stacking.blend import Blend
-from tuplet.models.stacking.candidates import Candidate, default_candidates, quick_model
+from tuplet.models.stacking.candidates import (
+    Candidate,
+    default_candidates,
+    quick_model,
+    rule_candidates,
+)
 from tuplet.models.stacking.clock import Clock, Crew
 from tuplet.models.stacking.held_out import Rows, fit_on, make_folds
 from tuplet.models.stacking.members import named_models
@@ -56,7 +61,7 @@ class AutoJointClassifier(JointClassifier):
         Seconds that `fit` may take. Fits run in processes of their own, which are stopped when the time is
         up; with half a second there is a logistic chain, with more there is more.
     models : list or mapping of models, optional
-        What to try, instead of the default candidates.
+        What to try, instead of the default candidates; rules of experts come beside them.
     rules : sequence of str, Rule or NoisyOr
         Rules of experts; models that obey them are candidates, too. See `RuleStackingClassifier`.
     cv : int, splitter, or iterable of (train, test)
@@ -171,6 +176,7 @@ class AutoJointClassifier(JointClassifier):
             found = default_candidates(rows, self.rules)
         else:
             found = [Candidate(name, model) for name, model in named_models(self.models).items()]
+            found += rule_candidates(rows, self.rules)
         RuleSet(self.rules).compile(rows.space)  # a name that nobody knows is an error at once
         rng = np.random.default_rng(self.random_state)
         return [candidate.seeded(rng) for candidate in found]

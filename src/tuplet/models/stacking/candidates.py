@@ -30,7 +30,7 @@ from tuplet.models.shared_forest import SharedForestClassifier
 from tuplet.models.stacking.held_out import Rows
 from tuplet.models.trees import TreeClassifier, TreeMixtureClassifier
 
-__all__ = ["Candidate", "default_candidates", "quick_model"]
+__all__ = ["Candidate", "default_candidates", "quick_model", "rule_candidates"]
 
 _MANY_COLUMNS = 2000
 """Features beyond which discretised networks and mixtures of trees are not tried."""
@@ -97,7 +97,7 @@ def default_candidates(rows: Rows, rules: Sequence[Any] = ()) -> list[Candidate]
     return [
         *_shared(rows),  # first: with many class variables there may be time for nothing else
         *_linear(rows),
-        *_rules(rows, rules),
+        *rule_candidates(rows, rules),
         *_kernels(rows),
         *_forests(rows),
         *_networks(rows),
@@ -151,7 +151,7 @@ def _linear(rows: Rows) -> Iterator[Candidate]:
         "powerset of logistic",
         PowersetClassifier(_logistic(rows, 0.1)),
         (("powerset of weaker logistic", PowersetClassifier(_logistic(rows, 1.0))),),
-        light=light,
+        light=light and len(rows) * rows.n_inputs * rows.n_combinations <= _QUICK_CELLS,
     )
     yield Candidate("chain of logistic", _chains(_logistic(rows, 0.05)), light=light)
     yield Candidate("chain of weaker logistic", _chains(_logistic(rows, 1.0)), light=light)
@@ -199,7 +199,7 @@ def _kernels(rows: Rows) -> Iterator[Candidate]:
 
 
 def _forests(rows: Rows) -> Iterator[Candidate]:
-    combinations = len(np.unique(rows.codes, axis=0))
+    combinations = rows.n_combinations
     if combinations <= _MANY_COMBINATIONS:
         # Every node of such a tree holds a number for every combination.
         leaf = 1 + int(len(rows) * combinations // _FOREST_CELLS)
@@ -234,7 +234,8 @@ def _forests(rows: Rows) -> Iterator[Candidate]:
     )
 
 
-def _rules(rows: Rows, rules: Sequence[Any]) -> Iterator[Candidate]:
+def rule_candidates(rows: Rows, rules: Sequence[Any]) -> Iterator[Candidate]:
+    """Yield models that obey rules of experts; none if there are none."""
     if not rules:
         return
     for name, base in (("logistic", _logistic(rows, 0.1)), ("extra-trees", _extra_trees())):

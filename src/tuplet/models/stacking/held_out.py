@@ -40,9 +40,20 @@ class Rows:
         return len(self.codes)
 
     @cached_property
+    def n_inputs(self) -> int:
+        """Columns that a classifier of numbers gets: 0/1 columns for features that are none."""
+        return _n_inputs(self.X)
+
+    @cached_property
+    def n_combinations(self) -> int:
+        """Distinct combinations of labels."""
+        return len(np.unique(self.codes, axis=0))
+
+    @property
     def n_cells(self) -> int:
-        """Rows times features, as 0/1 columns if they are no numbers, times labels."""
-        return max(1, len(self) * _n_inputs(self.X) * sum(self.space.cards))
+        """Numbers that a chain looks at: rows times features, and labels before, times labels."""
+        labels = sum(self.space.cards)
+        return max(1, len(self) * (self.n_inputs + labels // 2) * labels)
 
     def take(self, rows: Positions, weights: Floats | None) -> Rows:
         """Return some rows, with weights of their own."""

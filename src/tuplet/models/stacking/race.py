@@ -129,8 +129,8 @@ class Race:
         blend = self.blend()
         if blend is None:
             return
-        known = {entry.name for entry in self.entries}
-        ranked = sorted(self._with(self.n_folds), key=lambda entry: -blend.weights.get(entry.name, 0.0))
+        known, k = {entry.name for entry in self.entries}, self.n_folds
+        ranked = sorted(self._with(k), key=lambda entry: -blend.weights.get(entry.name, 0.0))
         new = [
             entry.richer(name, model)
             for entry in ranked
@@ -139,14 +139,15 @@ class Race:
             if name not in known
         ]
         self.entries += new
-        self._judge(self._heats(new, range(self.n_folds)))
+        self._judge(self._heats(new, range(k)))
 
     def _try_again(self) -> None:
         """Judge in all folds who was dropped, the best first: there is time, and chance may have erred."""
-        judged = {entry.name for entry in self._with(self.n_folds)}
+        k = self.n_folds
+        judged = {entry.name for entry in self._with(k)}
         dropped = [entry for entry in self.entries if entry.n_rows and entry.name not in judged]
         dropped.sort(key=lambda entry: (not entry.held, -np.nan_to_num(entry.score, nan=-np.inf)))
-        self._judge([heat for entry in dropped for heat in self._heats([entry], range(self.n_folds))])
+        self._judge([heat for entry in dropped for heat in self._heats([entry], range(k))])
 
     # -- who is left --------------------------------------------------------------------------------------
 
