@@ -264,7 +264,7 @@ def test_the_quick_model_takes_as_many_rows_as_it_has_time_for():
     _, some = quick_model(rows, 1.0)
     assert 5_000 < len(some) < 15_000
     _, more = quick_model(rows, 60.0)
-    assert len(more) == 5 * len(some)
+    assert 3 * len(some) < len(more) <= 5 * len(some)  # every so manieth row is taken, a whole number
     weights = np.zeros(100_000)
     weights[17] = 1.0
     _, one = quick_model(Rows(rows.X, rows.codes, weights, space), 1.0)

@@ -192,6 +192,18 @@ def test_packed_parquet_is_read_in_pieces(folder, tmp_path):
     assert run("predict", folder / "m.tuplet", tmp_path / "p.parquet.gz").stdout == plain
 
 
+def test_new_rows_of_a_sparse_format(tmp_path):
+    rng = np.random.default_rng(0)
+    lines = [f"{'1,3' if k % 2 else '2'} 1:{rng.random():.3f} 2:{k % 2} 4:1" for k in range(40)]
+    (tmp_path / "train.svm").write_text("\n".join(lines) + "\n")
+    run("fit", tmp_path / "train.svm", "-m", "chain", "-o", tmp_path / "m")
+    (tmp_path / "new.svm").write_text(" 1:0.5 2:1\n 1:0.1\n")
+    said = run("predict", tmp_path / "m", tmp_path / "new.svm").stdout.splitlines()
+    assert [line.split(",")[:3] for line in said] == [["y1", "y2", "y3"], ["1", "0", "1"], ["0", "1", "0"]]
+    (tmp_path / "test.svm").write_text("2 1:0.5\n2 1:0.1\n")
+    assert json.loads(run("evaluate", tmp_path / "m", tmp_path / "test.svm", "--json").stdout)["rows"] == 2
+
+
 def test_splits_survive_csv_files(tmp_path):
     train = np.array([True, False, True])
     data = Dataset("d", pd.DataFrame({"x": [1.0, 2.0, 3.0]}), pd.DataFrame({"y": list("abc")}), train=train)

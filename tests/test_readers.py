@@ -18,7 +18,7 @@ from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 from tuplet.datasets import Dataset, load_dataset, read_svmlight, read_table, write_arff, write_parquet
 from tuplet.datasets.files.chunks import read_chunks
 from tuplet.datasets.files.mat5 import read_variables
-from tuplet.exceptions import DataFormatError, InputError, TupletError
+from tuplet.exceptions import DataFormatError, InputError, NoTargetsError, TupletError
 
 # -- CSV and TSV -------------------------------------------------------------------------------------------
 
@@ -415,7 +415,6 @@ def test_svmlight_details():
     ("text", "line", "message"),
     [
         ("", None, "no rows"),
-        ("1:2\n", None, "no row has a label"),
         ("1 2:3\na 1:1\n", 2, "labels are whole numbers .* found 'a'"),
         ("1.5 2:3\n", 1, "labels are whole"),
         ("1,,2 2:3\n", 1, "labels are whole"),
@@ -432,6 +431,14 @@ def test_broken_svmlight_files(text, line, message):
     with pytest.raises(DataFormatError, match=message) as caught:
         read_table(StringIO(text), format="svmlight")
     assert caught.value.line == line
+
+
+def test_svmlight_files_without_labels():
+    with pytest.raises(NoTargetsError, match="nothing says which columns"):
+        read_table(StringIO("1:2\n"), format="svmlight")
+    with pytest.raises(DataFormatError, match="no row has a label"):
+        read_svmlight(StringIO("1:2\n"))
+    assert read_table(StringIO("1:2\n"), targets=[], format="svmlight").X["x1"].tolist() == [2.0]
 
 
 # -- MATLAB ------------------------------------------------------------------------------------------------

@@ -419,7 +419,6 @@ def test_a_space_can_be_declared():
         (pd.DataFrame([[1, 2]], columns=[1, "1"]), "same name: '1'"),
         (pd.DataFrame({"a": [1], "b": [None]}), "All labels of 'b' are missing"),
         (np.array([np.nan]), "All labels of 'y' are missing"),
-        (pd.Series([None], dtype=pd.CategoricalDtype(["a"])), "All labels of 'y'"),
         (pd.DataFrame({"a": [[1], [2]]}), "'a' holds lists"),
         (pl.DataFrame({"a": [[1], [2]]}), "'a' holds lists"),
         (pl.LazyFrame({"a": [1]}), "collect"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
@@ -58,7 +58,15 @@ class Columns:
     ) -> Iterator[Chunk]:
         """Read a file piece by piece."""
         words = [*self._words(), *also_text]
-        return read_chunks(where, words=words, format=format, rows=rows, block=_BLOCK)
+        for chunk in read_chunks(where, words=words, format=format, rows=rows, block=_BLOCK):
+            yield replace(chunk, frame=self._filled(chunk.frame)) if chunk.sparse else chunk
+
+    def _filled(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return a table with zeros for the columns that the model knows and that are zero in all rows."""
+        labelled = any(name in frame for name in self.variables)  # or there are none to be told
+        names = [*(self.features or ()), *(self.variables if labelled else ())]
+        zeros = pd.DataFrame(0, index=frame.index, columns=[name for name in names if name not in frame])
+        return pd.concat([frame, zeros], axis=1)
 
     def features_of(self, frame: pd.DataFrame, where: str) -> Any:
         """Return the features of a table, in the order of the model."""

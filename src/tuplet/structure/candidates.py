@@ -170,9 +170,10 @@ class _Levels:
                     late = deadline is not None and time.monotonic() > deadline
                     if late and all(self.kept) and self.n_scored < n_planned:
                         return "deadline"
-                level = self._next(level)
-                if level and deadline is not None and time.monotonic() > deadline:
+                planned = self._next(level, deadline)
+                if planned is None:
                     return "deadline"
+                level = planned
         except KeyboardInterrupt:
             if not all(self.kept):
                 raise
@@ -210,8 +211,8 @@ class _Levels:
         self.bounds = [{(): self._limit(child, ())} for child in range(len(self.free))]
         return [(child, (), -np.inf) for child in range(len(self.free))]
 
-    def _next(self, level: _Level) -> _Level:
-        """Plan the sets with one more parent.
+    def _next(self, level: _Level, deadline: float | None) -> _Level | None:
+        """Plan the sets with one more parent; None if there is no time left for them.
 
         A set S is skipped, with all its supersets, if its bound is no better than the score of some subset
         T of it. Proof: every S' with S in S' has score(S') <= bound(S) <= score(T), and T is in S'; a
@@ -220,9 +221,11 @@ class _Levels:
         best of all below them.
         """
         size = len(level[0][1]) + 1
-        planned = []
+        planned: _Level = []
         bounds: list[_Sets] = [{} for _ in self.best]
         for child, best in enumerate(self.best):
+            if planned and deadline is not None and time.monotonic() > deadline:
+                return None  # of hundreds of variables, planning alone takes minutes
             if size + len(self.rules.required[child]) <= self.max_parents:
                 for free, floor in _extensions(best, self.free[child]):
                     limit = self._limit(child, free)
@@ -231,6 +234,8 @@ class _Levels:
                         planned.append((child, free, floor))
                     else:
                         self.n_skipped += 1
+        if planned and deadline is not None and time.monotonic() > deadline:
+            return None
         self._sort(planned)
         self.best, self.bounds = [{} for _ in self.best], bounds  # at the end: an interrupt finds one level
         return planned

@@ -42,10 +42,13 @@ class Chunk:
         All columns; its index goes on from the chunk before, unless the table has one.
     share : float or None
         How much of the file has been read with them, from 0 to 1; None where its end is not known.
+    sparse : bool
+        Whether a column that is not there is one of zeros.
     """
 
     frame: pd.DataFrame
     share: float | None
+    sparse: bool = False
 
 
 def read_chunks(
@@ -101,7 +104,7 @@ def read_chunks(
         else:
             with _refusing_damage(head):
                 content = stream.read()
-            yield from _cut(read_frame(Source(name, content, path), kind), rows)
+            yield from _cut(read_frame(Source(name, content, path), kind), rows, kind == "svmlight")
 
 
 # -- streams -----------------------------------------------------------------------------------------------
@@ -233,7 +236,7 @@ def _parquet(source: Source, path: Path, rows: int) -> Iterator[Chunk]:
         yield Chunk(frame, done / total)
 
 
-def _cut(frame: pd.DataFrame, rows: int) -> Iterator[Chunk]:
+def _cut(frame: pd.DataFrame, rows: int, sparse: bool) -> Iterator[Chunk]:
     for start in range(0, len(frame), rows):
         part = frame.iloc[start : start + rows]
-        yield Chunk(part, min(1.0, (start + len(part)) / len(frame)))
+        yield Chunk(part, min(1.0, (start + len(part)) / len(frame)), sparse)

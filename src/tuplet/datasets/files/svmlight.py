@@ -41,7 +41,11 @@ def read_svmlight(source: Where) -> tuple[sparse.csr_array, pd.DataFrame]:
     >>> X.shape, Y.to_dict("list")
     ((2, 4), {'y1': [1, 0], 'y3': [1, 1]})
     """
-    return _read(open_source(source))[:2]
+    opened = open_source(source)
+    X, Y, _ = _read(opened)
+    if not Y.shape[1]:
+        opened.fail("no row has a label; expected lines such as '1,3 5:0.2 7:1'.")
+    return X, Y
 
 
 def read_svmlight_table(source: Source) -> Table:
@@ -50,7 +54,8 @@ def read_svmlight_table(source: Source) -> Table:
     n, d = X.shape
     require_cells(source, n, d)
     frame = pd.DataFrame(X.toarray(), columns=[f"x{index + first}" for index in range(d)])
-    return Table(pd.concat([frame, Y], axis=1), tuple(Y.columns), source.stem)
+    # Without any label there are rows to be predicted.
+    return Table(pd.concat([frame, Y], axis=1), tuple(Y.columns) or None, source.stem)
 
 
 def _read(source: Source) -> tuple[sparse.csr_array, pd.DataFrame, int]:
@@ -107,8 +112,6 @@ def _features(source: Source, parts: list[str], line: int, indices: array[int], 
 
 def _label_frame(source: Source, rows: list[list[int]]) -> pd.DataFrame:
     distinct = sorted(set().union(*rows))
-    if not distinct:
-        source.fail("no row has a label; expected lines such as '1,3 5:0.2 7:1'.")
     require_cells(source, len(rows), len(distinct))
     position = {label: j for j, label in enumerate(distinct)}
     values = np.zeros((len(rows), len(distinct)), dtype=np.int8)

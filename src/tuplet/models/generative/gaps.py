@@ -133,9 +133,24 @@ def _chunks(
 ) -> list[npt.NDArray[np.intp]]:
     """Return the rows in parts, so that the tables of a part stay small."""
     scopes = [_scope(graph, group, g) for g in group.families]
-    cells = max(math.prod(cards[v] for v in scope) for scope in scopes)
-    size = max(1, _CHUNK // (cells * len(scopes)))
+    cells = len(scopes) * max(math.prod(cards[v] for v in scope) for scope in scopes)
+    largest = max(math.prod(cards[v] for v in scope) for _, scope in _elimination(graph, cards, group))
+    size = max(1, _CHUNK // max(cells, largest))
     return [rows[start : start + size] for start in range(0, len(rows), size)]
+
+
+def _elimination(
+    graph: ThreePartGraph, cards: Sequence[int], group: Group
+) -> list[tuple[int, tuple[int, ...]]]:
+    """Return the hidden features of a group in the order of summing out, each with the scope of its table."""
+    scopes = [_scope(graph, group, g) for g in group.families]
+    hidden = frozenset(graph.n_classes + f for f in group.hidden)
+    steps = []
+    for v in min_fill_order(tuple(cards), scopes, hidden)[: len(hidden)]:
+        scope = tuple(sorted({u for other in scopes if v in other for u in other}))
+        scopes = [other for other in scopes if v not in other] + [tuple(u for u in scope if u != v)]
+        steps.append((v, scope))
+    return steps
 
 
 def _scope(graph: ThreePartGraph, group: Group, g: int) -> tuple[int, ...]:
@@ -171,11 +186,8 @@ def _summed(
     """Return the product of the families of a group, its hidden features summed out, as tables of classes."""
     d = graph.n_classes
     factors = [_seen(graph, log_tables[d + g], cards, codes, group, g) for g in group.families]
-    hidden = frozenset(d + f for f in group.hidden)
-    order = min_fill_order(tuple(cards), [factor.scope for factor in factors], hidden)
-    for v in order[: len(hidden)]:
+    for v, scope in _elimination(graph, cards, group):
         touching = [factor for factor in factors if v in factor.scope]
-        scope = tuple(sorted({u for factor in touching for u in factor.scope}))
         cells = math.prod(cards[u] for u in scope)
         if cells > _LARGEST:
             raise IntractableError(
