@@ -380,7 +380,8 @@ def test_some_variables_can_be_selected():
 
 def test_unknown_decodes_to_missing_in_a_type_that_can_hold_it():
     frame = SPACE.decode(np.array([[0, 0, 0], [UNKNOWN, UNKNOWN, UNKNOWN]]))
-    assert [str(t) for t in frame.dtypes] == ["str", "Int64", "boolean"]
+    text = pd.Series(["a"]).dtype  # another one since pandas 3
+    assert list(frame.dtypes) == [text, "Int64", "boolean"]
     assert frame.iloc[1].isna().all()
     codes = np.array([[0], [UNKNOWN]])
     assert np.isnan(ClassSpace.from_labels([[1], [2]]).decode(codes)[1, 0])

@@ -99,7 +99,7 @@ def _polars_type(column: nw.Series[Any]) -> Any:
     if column.null_count() < len(column):
         return None
     if column.dtype == nw.String:
-        return "str"
+        return "string"
     if column.dtype in (nw.Date, nw.Datetime):
         return "datetime64[us]"
     return "timedelta64[us]" if column.dtype == nw.Duration else None
