@@ -5,7 +5,7 @@ BOOMER learn from the training rows' beliefs, out of bag, and are stopped or tun
 Rules learn from training and validation rows together and find their number inside of these rows, by three
 folds. Unlike in the paper, BOOMER's rules have heads for single labels where there are more than 20 (a head
 for 53 takes minutes for 300 rules), which may be why it is behind the paper's figure on enron; of mediamill
-two of five folds are used; the paper's own learner, which starts from random scopes, is run on emotions alone.
+two of five folds are used; the paper's own learner, starting from random scopes, is run on emotions alone.
 Results are kept on disk, so that the study runs in parts.
 
     TUPLET_DATA=<folder> python benchmarks/rules_beliefs.py      # forests, once
