@@ -271,6 +271,14 @@ def test_the_quick_model_takes_as_many_rows_as_it_has_time_for():
     assert len(one) == 1
 
 
+def test_rules_come_beside_models_of_ones_own():
+    space = ClassSpace.from_labels([[0, 0], [1, 1]])
+    rows = Rows(np.zeros((20, 2)), np.tile([[0, 0], [1, 1]], (10, 1)), None, space)
+    model = AutoJointClassifier(models=[PriorClassifier()], rules=["y0 -> y1"], random_state=0)
+    names = [candidate.name for candidate in model._candidates(rows)]
+    assert names == ["prior", "rules over logistic", "rules over extra-trees"]
+
+
 def test_texts_count_as_the_columns_that_they_become():
     space = ClassSpace.from_labels([[0, 0], [1, 1]])
     words = pd.DataFrame({"x": np.zeros(40_000), "word": [f"w{i % 200}" for i in range(40_000)]})

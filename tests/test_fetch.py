@@ -62,6 +62,16 @@ def test_a_served_folder_is_fetched_once(served, monkeypatch):
     assert len(log) == 2
 
 
+def test_a_manifest_that_is_none_is_not_kept(served):
+    folder, address, _ = served
+    good = (folder / "manifest.json").read_text()
+    (folder / "manifest.json").write_text("<html>please log in</html>")
+    with pytest.raises(InputError, match=r"serves no manifest.json; check TUPLET_DATA"):
+        load_dataset("tiny", folder=address)
+    (folder / "manifest.json").write_text(good)
+    assert len(load_dataset("tiny", folder=address).X) == 2
+
+
 def test_a_file_with_another_checksum_is_not_kept(served, tmp_path):
     folder, address, _ = served
     with (folder / "tiny.parquet").open("ab") as file:

@@ -5,6 +5,7 @@ import sys
 import warnings
 from functools import cache
 from html.parser import HTMLParser
+from types import SimpleNamespace
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -46,9 +47,11 @@ from tuplet.models import (
     WeightedStackingClassifier,
 )
 from tuplet.prediction.truth import read_truth
+from tuplet.report import page
 from tuplet.report.dependence import _given
 from tuplet.report.pieces import in_time
 from tuplet.report.scores import _coverage
+from tuplet.space import ClassSpace
 
 mpl.use("Agg")
 
@@ -310,6 +313,12 @@ def test_of_very_many_class_variables_the_most_dependent_are_mapped(tmp_path, mo
     assert "4 of 6 class variables, the most dependent" in page
     bare = page_of(IndependentClassifier().fit(X, Y), tmp_path, X, n_examples=0)
     assert "Dependence" not in Reader(bare).headings
+
+
+def test_two_to_the_thousands_of_combinations_have_a_number():
+    space = ClassSpace(tuple(f"y{j}" for j in range(2000)), ([0, 1],) * 2000)
+    said = page._summary(SimpleNamespace(space_=space, n_features_in_=3))
+    assert "about 10^602 combinations" in said
 
 
 def test_slow_work_ends_in_time_and_fast_work_does_all_rows():
