@@ -10,7 +10,7 @@ import pandas as pd
 from tuplet.cli.terminal import out, remark, say, show
 from tuplet.datasets import Dataset, list_datasets, load_dataset, write_arff, write_parquet
 from tuplet.datasets.files.atomic import write_bytes
-from tuplet.datasets.files.table import SHIPPED
+from tuplet.datasets.files.table import all_columns
 from tuplet.datasets.files.text import MISSING
 from tuplet.exceptions import InputError
 
@@ -44,7 +44,7 @@ def write_dataset(data: Dataset, target: str) -> None:
     elif suffix == "arff":
         write_arff(data, target)
     elif suffix in ("csv", "tsv"):
-        frame = pd.concat([data.X, data.Y, *_shipped(data)], axis=1)
+        frame = all_columns(data)
         _warn_of_lost_text(frame)
         text = frame.to_csv(index=False, sep="\t" if suffix == "tsv" else ",", lineterminator="\n")
 
@@ -54,16 +54,6 @@ def write_dataset(data: Dataset, target: str) -> None:
         write_bytes(target, write, "data convert")
     else:
         raise InputError(f"The suffix of {target!r} tells no format; use one of .{', .'.join(_WRITERS)}.")
-
-
-def _shipped(data: Dataset) -> list[pd.Series]:
-    """Return the columns of the split and the folds that the data come with."""
-    columns = dict(zip(SHIPPED, (data.train, data.folds), strict=True))
-    return [
-        pd.Series(values, index=data.X.index, name=name).astype(int)
-        for name, values in columns.items()
-        if values is not None
-    ]
 
 
 def _warn_of_lost_text(frame: pd.DataFrame) -> None:

@@ -235,6 +235,7 @@ def _names(trusted: Sequence[str | type]) -> list[str]:
 
 
 def require_skops() -> Any:
+    """Return what writes and reads models, or say how to install it."""
     try:
         import skops.io
     except ImportError:

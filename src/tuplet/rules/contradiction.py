@@ -10,7 +10,7 @@ from tuplet.rules.factor import RuleFactor
 from tuplet.rules.maxima import best_outcomes
 from tuplet.typing import Floats
 
-__all__ = ["contradiction", "culprits"]
+__all__ = ["contradiction", "culprits", "rule_lines"]
 
 _NODES = 2**20
 """Values that are tried before a rule counts as one that cannot be spared."""
@@ -26,14 +26,18 @@ def contradiction(
         return (
             f"Row {row} has no possible outcome{more}: a class variable has no category of positive belief."
         )
-    listed = "".join(f"\n  - {factors[k].text} (p = {factors[k].own_p:g})" for k in rules)
     excluded = any(np.isneginf(belief).any() for belief in log_beliefs)
     given = " given the categories that the beliefs exclude" if excluded else ""
     said = "these rules contradict each other" if len(rules) > 1 else "this rule cannot be satisfied"
     return (
-        f"Row {row} has no possible outcome{more}: {said}{given}:{listed}\n"
+        f"Row {row} has no possible outcome{more}: {said}{given}:{rule_lines(factors, rules)}\n"
         "Give one of them a probability between 0 and 1, or drop it."
     )
+
+
+def rule_lines(factors: Sequence[RuleFactor], rules: Sequence[int]) -> str:
+    """Return some of the rules, by position, for a message: a line each."""
+    return "".join(f"\n  - {factors[k].text} (p = {factors[k].own_p:g})" for k in rules)
 
 
 def culprits(

@@ -14,7 +14,7 @@ from tuplet.exceptions import ImpossibleEvidenceError, InputError
 from tuplet.inference import BeliefPropagation, Exact, Problem
 from tuplet.joint import JointDistribution, Search
 from tuplet.joint.base import ENUMERATION_LIMIT, Ranking
-from tuplet.rules.contradiction import contradiction, culprits
+from tuplet.rules.contradiction import contradiction, culprits, rule_lines
 from tuplet.rules.enumeration import Enumeration
 from tuplet.rules.factor import RuleFactor
 from tuplet.rules.maxima import best_outcomes
@@ -193,10 +193,7 @@ class RuleJoint(JointDistribution):
 
     def _reason_against(self, codes: Codes, row: int) -> str:
         rules = culprits(self.cards, self._masked(codes[None], np.array([row])), self.factors)
-        if not rules:
-            return ""
-        listed = "".join(f"\n  - {self.factors[k].text} (p = {self.factors[k].own_p:g})" for k in rules)
-        return f" The rules exclude it:{listed}"
+        return f" The rules exclude it:{rule_lines(self.factors, rules)}" if rules else ""
 
     def _log_table(self) -> Floats:
         table = Enumeration(self.cards, tuple(self.factors)).log_table(self.log_beliefs)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Self, final
+from typing import Any, ClassVar, Literal, Self, final
 
 import numpy as np
 
@@ -132,6 +132,8 @@ class NoisyOr:
     >>> print(rule)
     sky == clear (0.9) or rain == 1 (0.6)
     """
+
+    pending: ClassVar[bool] = False  # unlike that of a `Rule`, its probability is always given
 
     inhibitions: dict[str, dict[Any, float]]
     p: float = 1.0

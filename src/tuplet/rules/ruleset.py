@@ -110,10 +110,15 @@ class RuleSet(Sequence[Rule | NoisyOr]):
             raise InputError(f"There is no rule {which!r}; there are {len(self)}:\n{self}")
         return found[0]
 
+    def silent_on(self, variable: int, space: ClassSpace) -> RuleSet:
+        """Return the rules that do not name a variable, given by its position."""
+        factors = self.compile(space)
+        return RuleSet([rule for rule, f in zip(self.rules, factors, strict=True) if variable not in f.scope])
+
     def settled(self, who: str, learner: str) -> RuleSet:
         """Return the rules, or raise if a probability is still to be learned, and say where that happens."""
         for rule in self.rules:
-            if isinstance(rule, Rule) and rule.pending:
+            if rule.pending:
                 raise InputError(
                     f"{who}: the probability of the rule {rule.title!r} is still to be learned; {learner}"
                     " does it, or give it a number."
@@ -192,7 +197,7 @@ def _said(rule: Rule | NoisyOr) -> str:
 
 
 def _origin(rule: Rule | NoisyOr) -> str:
-    if isinstance(rule, Rule) and rule.pending:
+    if rule.pending:
         return "to be learned"
     return "learned" if rule.learned else "given"
 
@@ -209,8 +214,8 @@ def _line(rule: Rule | NoisyOr) -> str:
     escaped = re.sub(r"([]\\])", r"\\\1", rule.name or "").replace("\n", "\\n")
     name = f"[{escaped}] " if rule.name else ""
     text = str(rule.formula) if isinstance(rule, Rule) and "\n" in rule.text else rule.text
-    p = "" if isinstance(rule, Rule) and rule.pending else f" {rule.p!r}"
-    return f"{name}{'learned' + p if rule.learned else p.strip()}: {text}"
+    words = ["learned"] * rule.learned + [repr(rule.p)] * (not rule.pending)
+    return f"{name}{' '.join(words)}: {text}"
 
 
 def _read_line(line: str) -> Rule | NoisyOr:
@@ -263,8 +268,7 @@ def _record(rule: Rule | NoisyOr) -> dict[str, Any]:
         record["formula"] = rule.text
     else:
         record["noisy_or"] = {v: [[c, q] for c, q in given.items()] for v, given in rule.inhibitions.items()}
-    pending = isinstance(rule, Rule) and rule.pending
-    return record | {"p": "learn" if pending else rule.p, "learned": rule.learned}
+    return record | {"p": "learn" if rule.pending else rule.p, "learned": rule.learned}
 
 
 def _from_record(record: dict[str, Any]) -> Rule | NoisyOr:

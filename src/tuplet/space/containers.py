@@ -164,9 +164,8 @@ def _pandas_column(codes: Codes, categories: np.ndarray, dtype: Any, index: pd.I
         name = "boolean" if dtype.kind == "b" else pd.Series([], dtype=dtype).convert_dtypes().dtype
         dtype = pd.api.types.pandas_dtype(name)
     if isinstance(dtype, np.dtype):
-        dtype = (
-            None if dtype.kind in "USTmM" else dtype
-        )  # pandas has its own idea of text and of units of time
+        # pandas has its own idea of text and of units of time.
+        dtype = None if dtype.kind in "USTmM" else dtype
         return pd.Series(labels.decode(codes, categories), index=index, dtype=dtype)
     if isinstance(dtype, pd.CategoricalDtype):
         return pd.Series(pd.Categorical.from_codes(codes, dtype=dtype), index=index)

@@ -13,7 +13,7 @@ from tuplet.datasets.base import Dataset
 from tuplet.datasets.files.atomic import write_bytes
 from tuplet.datasets.files.notes import apply_note, make_note, require_writable
 from tuplet.datasets.files.source import Source, Where
-from tuplet.datasets.files.table import Table
+from tuplet.datasets.files.table import Table, all_columns
 from tuplet.exceptions import InputError, MissingDependencyError
 
 __all__ = ["parquet_batches", "read_parquet", "write_parquet"]
@@ -128,13 +128,8 @@ def write_parquet(dataset: Dataset, path: Where) -> None:
     """
     pyarrow, parquet = _arrow()
     require_writable(dataset, "write_parquet")
-    frame = pd.concat([dataset.X, dataset.Y], axis=1).reset_index(drop=True)
-    if dataset.train is not None:
-        frame["__train__"] = dataset.train
-    if dataset.folds is not None:
-        frame["__fold__"] = dataset.folds
     try:
-        table = pyarrow.Table.from_pandas(frame, preserve_index=False, nthreads=1)
+        table = pyarrow.Table.from_pandas(all_columns(dataset), preserve_index=False, nthreads=1)
     except (pyarrow.ArrowException, ValueError, TypeError) as error:
         raise InputError(
             f"write_parquet: a column cannot be written ({_brief(error)}); convert it."

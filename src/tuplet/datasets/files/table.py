@@ -13,7 +13,7 @@ from pandas.api.types import is_string_dtype
 from tuplet.datasets.base import Dataset
 from tuplet.datasets.files.source import Source
 
-__all__ = ["SHIPPED", "Table", "as_dates", "as_label", "make_dataset", "take_shipped"]
+__all__ = ["SHIPPED", "Table", "all_columns", "as_dates", "as_label", "make_dataset", "take_shipped"]
 
 _ZONE = r"(?:Z|[+-]\d\d:?\d\d)"
 _ZONED = re.compile(rf".*\d\d:\d\d.*{_ZONE}")
@@ -87,6 +87,13 @@ def make_dataset(table: Table, targets: list[str]) -> Dataset:
     if table.guessed:
         X = X.assign(**{str(name): as_dates(X[name]) for name in X if is_string_dtype(X[name].dtype)})
     return Dataset(table.name, X, Y, table.description, table.train, table.folds)
+
+
+def all_columns(dataset: Dataset) -> pd.DataFrame:
+    """Return features, class variables, and split and folds as the columns that `take_shipped` reads."""
+    frame = pd.concat([dataset.X, dataset.Y], axis=1).reset_index(drop=True)
+    shipped = zip(SHIPPED, (dataset.train, dataset.folds), strict=True)
+    return frame.assign(**{name: values for name, values in shipped if values is not None})
 
 
 def as_dates(column: pd.Series) -> pd.Series:

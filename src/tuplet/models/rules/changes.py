@@ -112,10 +112,7 @@ class ChangeableRules:
             raise InputError(f"remove_variable: {name!r} is the only class variable.")
         self.remove_classifier(name)
         kept = [j for j in range(space.n_variables) if j != gone]
-        factors = compile_rules(self.rules_, space)
-        self.rules_ = RuleSet(
-            [rule for rule, factor in zip(self.rules_, factors, strict=True) if gone not in factor.scope]
-        )
+        self.rules_ = self.rules_.silent_on(gone, space)
         self.priors_ = {key: prior for key, prior in self.priors_.items() if key != space.names[gone]}
         return self._with_space(space.select([space.names[j] for j in kept]))
 

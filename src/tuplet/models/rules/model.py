@@ -225,11 +225,8 @@ class RuleModel:
         gone = self.space.position(name)
         if self.space.n_variables == 1:
             raise InputError(f"remove_variable: {name!r} is the only class variable.")
-        rules = [
-            rule for rule, factor in zip(self.rules, self.factors, strict=True) if gone not in factor.scope
-        ]
         kept = [other for j, other in enumerate(self.space.names) if j != gone]
-        return self._changed(self.space.select(kept), rules)
+        return self._changed(self.space.select(kept), self.rules.silent_on(gone, self.space))
 
     def _changed(self, space: ClassSpace, rules: Iterable[Rule | NoisyOr]) -> RuleModel:
         model = RuleModel(space, rules, method=self.method)
