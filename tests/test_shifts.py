@@ -35,7 +35,7 @@ def slow_objective(theta, Z, offset, y, blocks, weight, C, card):
         return log_softmax(np.concatenate([[0.0], logits]) if card == 2 else logits)
 
     middle = offset[:, -1]
-    prior = np.exp(log_softmax(np.concatenate([[0.0], middle]) if card == 2 else middle))
+    log_prior = log_softmax(np.concatenate([[0.0], middle]) if card == 2 else middle)
     value = -(theta[:, :, :-1] ** 2).sum() / (2 * C)
     for i in range(len(y)):
         if y[i] != UNKNOWN and blocks[i] != UNKNOWN:
@@ -43,7 +43,7 @@ def slow_objective(theta, Z, offset, y, blocks, weight, C, card):
     for block in range(len(theta)):
         moved = theta[block, :, -1] + theta[block, :, :-1] @ Z[-1]
         shifted = log_softmax(np.concatenate([[0.0], middle + moved]) if card == 2 else middle + moved)
-        value -= STRENGTH * prior @ (np.log(prior) - shifted)
+        value -= STRENGTH * np.exp(log_prior) @ (log_prior - shifted)
     return value
 
 

@@ -8,7 +8,6 @@ A compiled function lives in one file with all it calls: numba's cache notices c
 """
 
 from tuplet.kernels.blocks import Blocks, sort_rows
-from tuplet.kernels.logistic import fit_blocks
-from tuplet.kernels.shifts import fit_shifts
+from tuplet.kernels.logistic import fit_blocks, fit_shifts
 
 __all__ = ["Blocks", "fit_blocks", "fit_shifts", "sort_rows"]

@@ -3,11 +3,12 @@
 For one block of rows with weights w_i that sum to 1, a matrix A (n, D) whose columns have weighted mean 0,
 and c rows of parameters theta = (W, b), the objective is
 
-    F(theta) = sum_i w_i nll_i(A W' + b) + ridge / 2 ||W||^2.
+    F(theta) = sum_i w_i nll_i(o_i + A W' + b) + ridge / 2 ||W||^2.
 
-Two classes have one logit (the first class is a *reference* whose logit is 0), more classes have one each.
-The logits of all rows are kept, as (c, n): along a search direction they are linear, so a trial step costs
-n c exponentials and only an accepted step costs products with A.
+The offsets o_i are zero, or logits that are given. Two classes have one logit (the first class is a
+*reference* whose logit is 0), more classes have one each. The logits of all rows are kept, as (c, n): along a
+search direction they are linear, so a trial step costs n c exponentials and only an accepted step costs
+products with A.
 
 The inverse Hessian of L-BFGS starts from the diagonal 1 / (sum_i w_i p_ik (1 - p_ik) A_ij^2 + ridge). The
 caller's columns are the principal components of all rows, in which a diagonal says most; it follows p at
@@ -26,7 +27,7 @@ from numba import njit
 
 from tuplet.typing import Codes, Floats
 
-__all__ = ["fit_blocks"]
+__all__ = ["fit_blocks", "fit_shifts"]
 
 MEMORY = 20
 SUFFICIENT, CURVATURE = 1e-4, 0.5
@@ -334,21 +335,20 @@ def _gradient_norm(g: Floats, mean: Floats, basis: Floats, enough: float) -> flo
 
 @_loop
 def _solve(
-    A: Floats, y: Codes, w: Floats, mean: Floats, basis: Floats,
+    A: Floats, T: Floats, y: Codes, w: Floats, mean: Floats, basis: Floats,
     ridge: float, tol: float, max_iter: int, theta: Floats,
 ) -> tuple[float, float, int]:  # fmt: skip
-    """Improve theta (c, D + 1) until no entry of the gradient is above tol.
+    """Improve theta (c, D + 1), whose logits are T (c, n), until no entry of the gradient is above tol.
 
     Returns the mean nll, the gradient's norm and the number of iterations.
     """
     n, (c, width) = len(A), theta.shape
-    T, dT, trial = np.empty((c, n)), np.empty((c, n)), np.empty((c, n))
+    dT, trial = np.empty((c, n)), np.empty((c, n))
     residual, work = np.empty((max(c, 2), n)), np.empty((3, n))
     g, last = np.empty((c, width)), np.empty((c, width))
     direction, inverse = np.empty((c, width)), np.empty((c, width))
     S, Y, rho = np.empty((MEMORY, c * width)), np.empty((MEMORY, c * width)), np.empty(MEMORY)
     n_pairs, refresh, iteration, t = 0 * n, 0 * n, 0 * n, 0.0  # literals would be types of their own
-    _forward(A, theta, T)
     nll, _ = _try(0.0, T, T, y, w, trial, residual, work)
     while True:
         _backward(A, residual, g)
@@ -427,6 +427,55 @@ def fit_blocks(
         here = slice(starts[g], starts[g + 1])
         y, w, own = slots[here], weight[here], theta[g, : n_logits[g]]
         A, mean = _gather(Z, extra, rows[here], w)
-        nll[g], norm[g], n_iter[g] = _solve(A, y, w, mean, basis, ridge[g], tol[g], max_iter, own)
+        T = np.empty((len(own), len(A)))
+        _forward(A, own, T)
+        nll[g], norm[g], n_iter[g] = _solve(A, T, y, w, mean, basis, ridge[g], tol[g], max_iter, own)
         for k in range(len(own)):
             own[k, -1] -= _dot(own[k, :-1], mean)
+
+
+@_compiled(_FAST, cache=True)
+def fit_shifts(
+    Z: Floats, offset: Floats, rows: Codes, starts: Codes, slots: Codes, weight: Floats,
+    ridge: float, tol: float, max_iter: int, theta: Floats, norm: Floats, n_iter: Codes,
+) -> None:  # fmt: skip
+    """Fit one penalised softmax regression with given logits to each block of rows.
+
+    Parameters
+    ----------
+    Z : float array (n, d)
+    offset : float array (c, n)
+        The given logits: of the second class where there are two, of every class otherwise.
+    rows, slots, weight : arrays (s,)
+        Positions, logits of the classes (as in `Blocks`) and weights > 0 of the rows of all blocks, one block
+        after the other. A row may occur several times.
+    starts : int array (q + 1,)
+        Where each block starts; none is empty.
+    ridge : float
+        Weight of ||W||^2 / 2 beside the total negative log-likelihood.
+    tol : float
+        A block is done when no entry of the gradient, for centred columns, is above `tol` times its weight.
+    max_iter : int
+    theta : float array (q, c, d + 1)
+        On entry a start, the intercept last; on return the optimum.
+    norm, n_iter : array (q,)
+        Filled with the largest entry of the gradient over the weight of the block, and the iterations.
+    """
+    d, nothing = Z.shape[1], np.empty((0, 0))
+    for g in range(len(starts) - 1):
+        here = slice(starts[g], starts[g + 1])
+        at, own, total = rows[here], theta[g], np.sum(weight[here])
+        w = weight[here] / total
+        A, mean = _gather(Z, nothing, at, w)
+        for k in range(len(own)):
+            own[k, d] += _dot(own[k, :d], mean)
+        T = np.empty((len(own), len(A)))
+        _forward(A, own, T)
+        for k in range(len(own)):
+            for i in range(len(at)):
+                T[k, i] += offset[k, at[i]]
+        _, norm[g], n_iter[g] = _solve(
+            A, T, slots[here], w, np.zeros(d), nothing, ridge / total, tol, max_iter, own
+        )
+        for k in range(len(own)):
+            own[k, d] -= _dot(own[k, :d], mean)

@@ -163,33 +163,39 @@ class Shifts:
         """
         n, c, width = len(y), len(offset), Z.shape[1] + 1
         theta = np.zeros((n_blocks, c, width)) if start is None else start.theta.copy()
-        prior = np.exp(log_proba(offset[:, -1], card))
+        log_prior = log_proba(offset[:, -1], card)
         if card > 1:
-            rows, starts, labels, masses = _with_pseudo_rows(y, blocks, n_blocks, weight, STRENGTH * prior)
+            pseudo = STRENGTH * np.exp(log_prior)
+            rows, starts, labels, masses = _with_pseudo_rows(y, blocks, n_blocks, weight, pseudo)
+            slots = 1 - labels if card == 2 else labels
             norm, n_iter = np.zeros(n_blocks), np.zeros(n_blocks, dtype=np.intp)
-            fit_shifts(Z, offset, rows, starts, labels, masses, 1 / C, tol, MAX_ITER, theta, norm, n_iter)
-            if not ((norm <= tol).all() and np.isfinite(theta).all()):
+            fit_shifts(Z, offset, rows, starts, slots, masses, 1 / C, tol, MAX_ITER, theta, norm, n_iter)
+            if not (norm <= tol).all():
                 _warn(norm, n)
-        return cls(theta, _penalty(theta, offset[:, -1], prior, C))
+        return cls(theta, _penalty(theta, offset[:, -1], log_prior, C))
 
 
 def _with_pseudo_rows(
     y: Codes, blocks: Codes, q: int, weight: Floats, pseudo: Floats
 ) -> tuple[Codes, Codes, Codes, Floats]:
-    """Rows sorted by block, where blocks start, labels and weights; every block has row n once per class."""
+    """Rows sorted by block, where blocks start, labels and weights; every block has row n once per class.
+
+    Classes whose pseudo-weight has underflowed to zero have no pseudo-row: weights must be positive.
+    """
     used = np.flatnonzero((y != UNKNOWN) & (blocks != UNKNOWN) & (weight > NEGLIGIBLE))
-    k = len(pseudo)
+    possible = np.flatnonzero(pseudo > np.finfo(float).tiny)
+    k = len(possible)
     rows = np.concatenate([used, np.full(q * k, len(y))])
-    labels = np.concatenate([y[used], np.tile(np.arange(k), q)])
-    masses = np.concatenate([weight[used], np.tile(pseudo, q)])
+    labels = np.concatenate([y[used], np.tile(possible, q)])
+    masses = np.concatenate([weight[used], np.tile(pseudo[possible], q)])
     order, starts = sort_rows(np.concatenate([blocks[used], np.repeat(np.arange(q), k)]), q)
     return rows[order], starts, labels[order], masses[order]
 
 
-def _penalty(theta: Floats, middle: Floats, prior: Floats, C: float) -> float:
+def _penalty(theta: Floats, middle: Floats, log_prior: Floats, C: float) -> float:
     """Penalty of shifts (q, c, r + 1), where the mean row has the unshifted logits `middle` (c,)."""
-    shifted = log_proba((middle + theta[:, :, -1]).T, len(prior))  # (k, q)
-    divergence = prior @ (np.log(prior)[:, None] - shifted)
+    shifted = log_proba((middle + theta[:, :, -1]).T, len(log_prior))  # (k, q)
+    divergence = np.exp(log_prior) @ (log_prior[:, None] - shifted)
     return float((theta[:, :, :-1] ** 2).sum() / (2 * C) + STRENGTH * divergence.sum())
 
 
