@@ -17,7 +17,6 @@ from tuplet.local.in_turn import run_in_turn
 from tuplet.local.inputs import Features
 from tuplet.local.likelihood import Child
 from tuplet.local.offers import better_parametrisation, evaluate, information
-from tuplet.local.parallel import one_blas_thread
 from tuplet.local.penalties import PENALTIES, Parametrisation, Penalty, n_parameters
 from tuplet.local.split import STRENGTH, SplitModel
 from tuplet.local.stacked import StackedModel
@@ -143,13 +142,12 @@ class FamilyScorer:
 
     def score(self, families: Sequence[Family]) -> Iterator[float]:
         """Yield the score of each family in turn; anything up to its floor where it is not above that."""
-        with one_blas_thread():
-            self._get_ready({family.child for family in families})
-            values = self._run(evaluate, (self._task(f) for f in families), {f.child for f in families})
-            for family, (value, kind) in zip(families, values, strict=True):
-                if value > family.floor:
-                    self._chosen[family.child, tuple(family.parents)] = kind
-                yield value
+        self._get_ready({family.child for family in families})
+        values = self._run(evaluate, (self._task(f) for f in families), {f.child for f in families})
+        for family, (value, kind) in zip(families, values, strict=True):
+            if value > family.floor:
+                self._chosen[family.child, tuple(family.parents)] = kind
+            yield value
 
     @property
     def bound(self) -> Callable[[int, tuple[int, ...]], float] | None:
@@ -194,8 +192,7 @@ class FamilyScorer:
         """Log-likelihood of a family in rows that were held out; its score, if that is cross-validated."""
         kind, of = self.parametrisation_of(child, parents), self._held_out[child]
         ask = of.split if kind == "split" else of.inputs
-        with one_blas_thread():
-            return ask(*self._parents(parents))
+        return ask(*self._parents(parents))
 
     def without_parents(self, child: int) -> Floats:
         """Probabilities (n, k) of the categories of a child by its model without parents; 1 if unknown.

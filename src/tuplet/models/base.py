@@ -184,7 +184,8 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
         self.n_samples_fit_ = len(codes)
         self.classes_ = space.categories[0] if space.single else list(space.categories)
         try:
-            self._fit(self._encode(X), codes, weights)
+            with one_blas_thread():
+                self._fit(self._encode(X), codes, weights)
         except BaseException:
             del self.space_  # what makes a model count as fitted
             raise

@@ -13,7 +13,6 @@ from tuplet.exceptions import InputError
 from tuplet.inference import BeliefPropagation, Engine, Exact, Factor
 from tuplet.joint import FactorGraph, JointDistribution
 from tuplet.local.inputs import Features, n_rows
-from tuplet.local.parallel import one_blas_thread
 from tuplet.local.smoothed import require_size
 from tuplet.models.base import JointClassifier
 from tuplet.models.label_regression import fit_labels
@@ -146,8 +145,7 @@ class OutputCodingClassifier(JointClassifier):
         varies = [len(np.unique(code[code != UNKNOWN])) > 1 for code in codes.T]
         self.coded_ = np.flatnonzero(varies)
         self.scaler_ = fit_scaler(X, sample_weight)
-        with one_blas_thread():
-            self._learn_codes(self._numbers(X), codes[:, self.coded_], weights)
+        self._learn_codes(self._numbers(X), codes[:, self.coded_], weights)
 
     def _check_settings(self) -> None:
         wide = [name for name, card in zip(self.space_.names, self.space_.cards, strict=True) if card > 2]

@@ -13,7 +13,6 @@ from tuplet.exceptions import InputError, IntractableError
 from tuplet.inference import BeliefPropagation, Engine, Exact, Factor, make_plan
 from tuplet.joint import FactorGraph, JointDistribution
 from tuplet.local.inputs import Features, n_rows
-from tuplet.local.parallel import one_blas_thread
 from tuplet.models.base import JointClassifier
 from tuplet.models.field_edges import edge_strengths, given_edges, strongest_edges
 from tuplet.models.field_halves import HalvesLikelihood, half_outcomes
@@ -133,13 +132,12 @@ class RandomFieldClassifier(JointClassifier):
         self.n_known_ = weights @ (codes != UNKNOWN)
         codes = _renumber(codes, self.seen_)
         cards = tuple(max(1, len(seen)) for seen in self.seen_)
-        with one_blas_thread():
-            edges = given_edges(self.edges, self.space_)
-            if edges is None:
-                edges = self._learn_edges(X, codes, weights, cards)
-            self.field_ = PairwiseField(cards, edges)
-            self.edges_ = list(self.field_.edges)
-            self._maximise(X, codes, weights)
+        edges = given_edges(self.edges, self.space_)
+        if edges is None:
+            edges = self._learn_edges(X, codes, weights, cards)
+        self.field_ = PairwiseField(cards, edges)
+        self.edges_ = list(self.field_.edges)
+        self._maximise(X, codes, weights)
         self.engine_ = self._choose_engine()
         self.pair_weights_ = [table[..., 0] for table in self._full_pairs(self.weights_.pair[-1:])]
 

@@ -137,7 +137,7 @@ class PeerClassifier(JointClassifier):
         if sample_weight is not None and not has_fit_parameter(last, "sample_weight"):
             raise InputError(f"{name_of(peer)} takes no sample_weight; fit without weights.")
         weights = weight_arguments(peer, sample_weight)
-        with _global_seed(self.random_state), one_blas_thread(), warnings.catch_warnings():
+        with _global_seed(self.random_state), warnings.catch_warnings():
             # A single column stays a matrix, because some peers take nothing else; the others say so.
             warnings.simplefilter("ignore", DataConversionWarning)
             peer.fit(X, Y, **weights)

@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 from tuplet.exceptions import InputError
 from tuplet.joint import JointDistribution, Mixture
 from tuplet.local.inputs import Features, n_rows
-from tuplet.local.parallel import one_blas_thread
 from tuplet.models.base import JointClassifier
 from tuplet.models.cross_fitting import fold_weights
 from tuplet.models.mixtures.annealing import Annealed
@@ -78,7 +77,6 @@ class GrownMixture(JointClassifier):
 
     # -- fitting ------------------------------------------------------------------------------------------
 
-    @one_blas_thread()
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
         self._check()
         _, wanted, limit = self._sizes

@@ -11,7 +11,6 @@ from sklearn.utils import Tags
 from tuplet.exceptions import ConvergenceWarning, InputError, TupletWarning
 from tuplet.joint import JointDistribution, Probit
 from tuplet.local.inputs import Features
-from tuplet.local.parallel import one_blas_thread
 from tuplet.models.probit.report import ProbitReport
 from tuplet.models.probit.rows import (
     dense,
@@ -165,8 +164,7 @@ class ProbitModel(ProbitReport):
         self._remember(chains, digest)
 
     def _run(self, plan: Plan, rngs: list[Any], ends: list[Any]) -> Run:
-        with one_blas_thread():
-            return run_chains(plan, rngs, ends, n_jobs=self.n_jobs, show=self.progress)
+        return run_chains(plan, rngs, ends, n_jobs=self.n_jobs, show=self.progress)
 
     def _usable(self, run: Run, before: int, least: int = 1) -> list[ChainDraws]:
         """Return the chains that have draws; after an interrupt, those that are not far behind the others.

@@ -16,7 +16,6 @@ from sklearn.base import clone
 
 from tuplet.exceptions import InputError
 from tuplet.local.inputs import Features, take_rows
-from tuplet.local.parallel import one_blas_thread
 from tuplet.models.cross_fitting import fold_weights
 from tuplet.space import ClassSpace
 from tuplet.typing import Codes, Floats
@@ -169,7 +168,6 @@ def _fold(rows: Rows, number: int, pair: Any) -> Fold:
     return _weighted(rows, teach, judge)
 
 
-@one_blas_thread()
 def fit_on(model: Any, rows: Rows) -> Any:
     """Return a fresh copy of a model, fitted to the rows."""
     return clone(model)._fit_codes(rows.X, rows.space, rows.codes, rows.weights)

@@ -11,7 +11,6 @@ import pandas as pd
 from tuplet.exceptions import InputError
 from tuplet.joint import JointDistribution
 from tuplet.local.inputs import Features, n_rows
-from tuplet.local.parallel import one_blas_thread
 from tuplet.local.penalties import Parametrisation
 from tuplet.models.base import JointClassifier
 from tuplet.models.links import estimators_by_variable
@@ -91,7 +90,6 @@ class TreeEnsembleClassifier(JointClassifier):
     def _estimators(self, names: tuple[str, ...] | None = None) -> list[Any]:
         return estimators_by_variable(self.estimator, names)
 
-    @one_blas_thread()
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
         if not isinstance(self.n_trees, (int, np.integer)) or self.n_trees < 1:
             raise InputError(

@@ -10,7 +10,6 @@ import pandas as pd
 from tuplet.exceptions import InputError
 from tuplet.joint import FactorGraph, JointDistribution
 from tuplet.local.inputs import Features
-from tuplet.local.parallel import one_blas_thread
 from tuplet.local.penalties import Parametrisation
 from tuplet.models.base import JointClassifier
 from tuplet.models.explanation import LocalNetwork
@@ -136,7 +135,6 @@ class TreeClassifier(JointClassifier):
     def _estimators(self, names: tuple[str, ...] | None = None) -> list[Any]:
         return estimators_by_variable(self.estimator, names)
 
-    @one_blas_thread()
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
         rng = np.random.default_rng(self.random_state)
         rules, given = given_edges(self, most=1), self._given(rng)  # mistakes are told before any work
