@@ -7,15 +7,20 @@ ifneq ($(wildcard ../shared/data),)
 export TUPLET_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help setup demo test test-slow test-deep check lint types imports format bench docs clean
+.PHONY: help setup kernels demo test test-slow test-deep check lint types imports format bench docs clean
 help:            ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
 
 setup: .venv/ready  ## virtual environment with everything, versions pinned
-.venv/ready: pyproject.toml constraints.txt
+.venv/ready: pyproject.toml constraints.txt hatch_build.py
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@touch $@
+
+kernels: setup   ## compile the kernels ahead of time; after a change, else numba does it on first use
+	rm -f src/tuplet/_compiled_*
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt setuptools
+	$(BIN)/python hatch_build.py
 
 demo: setup      ## fit, query and decide on the Palmer penguins
 	@$(BIN)/tuplet demo

@@ -1,8 +1,8 @@
-"""Compiled loops: arrays in, arrays out.
+"""Compiled loops: arrays in, arrays out; see `tuplet.compiled`.
 
-Nothing here knows of class variables, models or labels, and nothing is checked: the callers see to shapes,
-dtypes (float64, intp, C order) and finite values, because every other dtype would be compiled anew. All
-functions release the GIL, so threads run side by side, and keep their machine code on disk.
+Nothing here depends on class variables, models or labels, and nothing is checked: callers provide shapes,
+dtypes (float64, intp, C order) and finite values. All functions release the GIL, so that threads run in
+parallel.
 
 A compiled function lives in one file with all it calls: numba's cache notices changes in its own file only.
 """

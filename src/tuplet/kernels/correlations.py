@@ -17,12 +17,9 @@ A prior of the inverse-Wishart kind adds -dof / 2 sum_i log (R^-1)_ii to the fir
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
-
 import numpy as np
-from numba import njit
 
+from tuplet.compiled import entry, inner
 from tuplet.typing import Floats
 
 __all__ = ["correlation_of", "density_of", "trajectory"]
@@ -30,18 +27,8 @@ __all__ = ["correlation_of", "density_of", "trajectory"]
 FARTHEST = 12.0
 """Fisher's transformation of the largest partial correlation that is worked with, 1 - 8e-11."""
 
-F = TypeVar("F", bound=Callable[..., Any])
 
-
-def _loop(function: F) -> F:
-    return cast("F", cast("Any", njit)(nogil=True, error_model="numpy")(function))
-
-
-def _entry(function: F) -> F:
-    return cast("F", cast("Any", njit)(nogil=True, error_model="numpy", cache=True)(function))
-
-
-@_loop
+@inner()
 def _fill_cholesky(theta: Floats, L: Floats) -> None:
     """Fill L (q, q) from Fisher's transforms (q (q - 1) / 2,) of partial correlations, row by row."""
     at = 0
@@ -54,7 +41,7 @@ def _fill_cholesky(theta: Floats, L: Floats) -> None:
         L[i, i] = left
 
 
-@_loop
+@inner()
 def _invert_lower(L: Floats, inverse: Floats) -> None:
     q = len(L)
     for j in range(q):
@@ -66,7 +53,7 @@ def _invert_lower(L: Floats, inverse: Floats) -> None:
             inverse[i, j] = -total / L[i, i]
 
 
-@_loop
+@inner()
 def _factorise(R: Floats, L: Floats) -> bool:
     """Fill L with the Cholesky factor of R; False where R is not positive definite."""
     for j in range(len(R)):
@@ -84,14 +71,14 @@ def _factorise(R: Floats, L: Floats) -> bool:
     return True
 
 
-@_loop
+@inner()
 def _partial_density(theta: Floats, C: Floats, n: float, eta: float, dof: float, grad: Floats) -> float:
     """Return the log-density of Fisher's transforms and fill its gradient."""
     q = len(C)
     L, M = np.zeros((q, q)), np.zeros((q, q))
     _fill_cholesky(theta, L)
     _invert_lower(L, M)
-    inner = C.copy()
+    weights = C.copy()
     value = 0.0
     for i in range(q if dof > 0 else 0):
         precision = 0.0
@@ -99,8 +86,8 @@ def _partial_density(theta: Floats, C: Floats, n: float, eta: float, dof: float,
             precision += M[k, i] ** 2
         value -= 0.5 * dof * np.log(precision)
         # Its gradient is that of a trace with these weights, which themselves add a constant to the value.
-        inner[i, i] += dof / precision
-    A = M @ inner @ M.T
+        weights[i, i] += dof / precision
+    A = M @ weights @ M.T
     for i in range(q):
         value -= 0.5 * A[i, i]
     slope = M.T @ A
@@ -111,7 +98,7 @@ def _partial_density(theta: Floats, C: Floats, n: float, eta: float, dof: float,
     return value
 
 
-@_loop
+@inner()
 def _backwards(
     theta: Floats, L: Floats, slope: Floats, i: int, at: int, q: int, n: float, eta: float, grad: Floats
 ) -> float:
@@ -129,7 +116,7 @@ def _backwards(
     return value
 
 
-@_loop
+@inner()
 def _fill_factors(theta: Floats, B: Floats, root: Floats) -> None:
     q, f = B.shape
     for i in range(q):
@@ -141,7 +128,7 @@ def _fill_factors(theta: Floats, B: Floats, root: Floats) -> None:
             B[i, k] = theta[i * f + k] / root[i]
 
 
-@_loop
+@inner()
 def _factor_density(theta: Floats, C: Floats, n: float, grad: Floats) -> float:
     """Return the log-density of loadings (q f,) and fill its gradient."""
     q = len(C)
@@ -175,7 +162,7 @@ def _factor_density(theta: Floats, C: Floats, n: float, grad: Floats) -> float:
     return value
 
 
-@_loop
+@inner()
 def _density(
     theta: Floats, C: Floats, n: float, eta: float, dof: float, factors: bool, grad: Floats
 ) -> float:
@@ -187,7 +174,7 @@ def _density(
     return _partial_density(theta, C, n, eta, dof, grad)
 
 
-@_entry
+@entry("f1 f2 f f f b")
 def density_of(
     theta: Floats, C: Floats, n: float, eta: float, dof: float, factors: bool
 ) -> tuple[float, Floats]:
@@ -196,7 +183,7 @@ def density_of(
     return _density(theta, C, n, eta, dof, factors, grad), grad
 
 
-@_entry
+@entry("f1 i b")
 def correlation_of(theta: Floats, q: int, factors: bool) -> Floats:
     """Return the correlation matrix (q, q) of free numbers `theta`."""
     if factors:
@@ -212,7 +199,7 @@ def correlation_of(theta: Floats, q: int, factors: bool) -> Floats:
     return R
 
 
-@_entry
+@entry("f1 f1 f2 f f f b f i")
 def trajectory(
     theta: Floats,
     momentum: Floats,

@@ -9,30 +9,20 @@ at most c.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from tuplet.compiled import entry, inner
 from tuplet.typing import Codes, Floats
 
 __all__ = ["count_splits", "log_dirichlet_counts", "predict_forests"]
 
 Ints = npt.NDArray[Any]
-F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _loop(function: F) -> F:
-    return cast("F", cast("Any", njit)(nogil=True, error_model="numpy")(function))
-
-
-def _entry(function: F) -> F:
-    return cast("F", cast("Any", njit)(nogil=True, error_model="numpy", cache=True)(function))
-
-
-@_loop
+@inner()
 def _right_children(features: Ints, start: int, right: Codes, stack: Codes) -> int:
     """Fill `right` for the tree whose nodes begin at `start`, counted from there; return its size."""
     at, depth = 0, 0
@@ -48,7 +38,7 @@ def _right_children(features: Ints, start: int, right: Codes, stack: Codes) -> i
         at += 1
 
 
-@_loop
+@inner()
 def _add_tree(
     ranks: Ints, features: Ints, cut_of: Ints, value_of: Floats, right: Codes, start: int, out: Floats
 ) -> None:
@@ -62,13 +52,13 @@ def _add_tree(
         out[i] += value_of[v]
 
 
-@_loop
+@inner()
 def _add_stump(ranks: Ints, cut: int, low: float, high: float, out: Floats) -> None:
     for i in range(len(out)):
         out[i] += low if ranks[i] <= cut else high
 
 
-@_entry
+@entry("s2 h1 s1 f1 i1 i1 i f3", "s2 s1 s1 f1 i1 i1 i f3")
 def predict_forests(
     ranks: Ints,
     features: Ints,
@@ -121,7 +111,7 @@ def predict_forests(
         means[forest // q, :, forest % q] = out
 
 
-@_entry
+@entry("h1 i1 i", "s1 i1 i")
 def count_splits(features: Ints, node_starts: Codes, n_features: int) -> Ints:
     """Count the splits of each forest on each feature, (forests, n_features)."""
     counts = np.zeros((len(node_starts) - 1, n_features), np.int32)
@@ -132,7 +122,7 @@ def count_splits(features: Ints, node_starts: Codes, n_features: int) -> Ints:
     return counts
 
 
-@_entry
+@entry("s1 f1")
 def log_dirichlet_counts(counts: Ints, concentrations: Floats) -> Floats:
     """Log-probabilities of counts (d,), but for a constant, whose probabilities are Dirichlet(c / d)."""
     answer = np.empty(len(concentrations))

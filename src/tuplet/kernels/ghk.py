@@ -22,38 +22,16 @@ holds m_k / L_kk of r rows; v variables in the order in which they are visited.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.polynomial import chebyshev
 from scipy.special import erfcx, ndtri_exp
 
+from tuplet.compiled import IN_ORDER, REORDERED, entry, inner
 from tuplet.typing import Codes, Floats
 
 __all__ = ["best_outcomes", "draw_outcomes", "fill_tables", "log_paths"]
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def _compiled(fastmath: set[str], **options: bool) -> Callable[[F], F]:
-    return cast(
-        "Callable[[F], F]", cast("Any", njit)(nogil=True, error_model="numpy", fastmath=fastmath, **options)
-    )
-
-
-def _loop(function: F) -> F:
-    return _compiled({"contract"}, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
-
-
-def _sum(function: F) -> F:
-    # Sums may be reordered, so that they run in vector registers.
-    return _compiled({"reassoc", "contract"}, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
-
-
-def _entry(function: F) -> F:
-    return _compiled({"contract"}, cache=True)(function)
-
 
 # -- polynomials, found once at import --------------------------------------------------------------------
 
@@ -108,7 +86,7 @@ _LN2 = float(np.log(2))
 # -- functions of vectors: loops that become vector instructions, which calls of libm do not --------------
 
 
-@_loop
+@inner(fastmath=IN_ORDER)
 def _exp(x: Floats, scratch: Floats) -> None:
     """Replace x (N,) <= 0 by exp(x), but never by less than exp(-700)."""
     for i in range(len(x)):
@@ -125,7 +103,7 @@ def _exp(x: Floats, scratch: Floats) -> None:
         bits[i] += power[i] << 52
 
 
-@_loop
+@inner(fastmath=IN_ORDER)
 def _log(x: Floats, scratch: Floats) -> None:
     """Replace x (N,) > 0 by log(x)."""
     bits, power = x.view(np.uint64), scratch.view(np.uint64)
@@ -143,7 +121,7 @@ def _log(x: Floats, scratch: Floats) -> None:
         x[i] = e * _LN2_HIGH + (e * _LN2_LOW + 2.0 * f * (1.0 + s * (1 / 3.0 + s * (0.2 + s * p))))
 
 
-@_loop
+@inner(fastmath=IN_ORDER)
 def _mills(a: Floats, out: Floats) -> None:
     """Fill `out` (N,) with Phi(-|a|) exp(a^2 / 2)."""
     for i in range(len(a)):
@@ -156,7 +134,7 @@ def _mills(a: Floats, out: Floats) -> None:
         out[i] = 0.5 * (_T[0] + t * p) / (1 + 2 * x)
 
 
-@_loop
+@inner(fastmath=IN_ORDER)
 def _quantile(x: Floats) -> None:
     """Replace log p (N,), p <= 1/2, by Phi^-1(p)."""
     for i in range(len(x)):
@@ -171,7 +149,7 @@ def _quantile(x: Floats) -> None:
 # -- one variable -----------------------------------------------------------------------------------------
 
 
-@_loop
+@inner(fastmath=IN_ORDER)
 def _locate(k: int, scaled: Floats, factors: Floats, e: Floats, a: Floats) -> None:
     """Fill a (N,) with a_k, given the e (v, N) of the variables before k."""
     for i in range(len(a)):
@@ -181,7 +159,7 @@ def _locate(k: int, scaled: Floats, factors: Floats, e: Floats, a: Floats) -> No
             a[i] += factors[k, j, i] * e[j, i]
 
 
-@_loop
+@inner(fastmath=IN_ORDER)
 def _divide(a: Floats, high: Floats, low: Floats, scratch: Floats) -> None:
     """Fill `high` and `low` (N,) with Phi(a) and Phi(-a)."""
     for i in range(len(a)):
@@ -194,7 +172,7 @@ def _divide(a: Floats, high: Floats, low: Floats, scratch: Floats) -> None:
         low[i] = tail if a[i] > 0 else 1.0 - tail
 
 
-@_loop
+@inner(fastmath=IN_ORDER)
 def _move(sign: float, p: Floats, u: Floats, e: Floats, scratch: Floats) -> None:
     """Fill e (N,) with -sign Phi^-1(u p)."""
     for i in range(len(p)):
@@ -206,7 +184,7 @@ def _move(sign: float, p: Floats, u: Floats, e: Floats, scratch: Floats) -> None
         e[i] = sign * (e[i] if u[i] * p[i] > 0.5 else -e[i])
 
 
-@_loop
+@inner(fastmath=IN_ORDER)
 def _move_log(sign: float, log_p: Floats, log_u: Floats, e: Floats, work: Floats, scratch: Floats) -> None:
     """See `_move`; in logarithms, so that nothing is too improbable to be followed."""
     for i in range(len(e)):
@@ -223,7 +201,7 @@ def _move_log(sign: float, log_p: Floats, log_u: Floats, e: Floats, work: Floats
         e[i] = sign * (e[i] if work[i] > -_LN2 else -e[i])
 
 
-@_loop
+@inner(fastmath=IN_ORDER)
 def _log_divide(sign: float, a: Floats, log_p: Floats, work: Floats, scratch: Floats) -> None:
     """Fill `log_p` (N,) with log Phi(sign a)."""
     for i in range(len(a)):
@@ -237,7 +215,7 @@ def _log_divide(sign: float, a: Floats, log_p: Floats, work: Floats, scratch: Fl
         log_p[i] += -0.5 * a[i] * a[i] if sign * a[i] < 0 else 0.0
 
 
-@_sum
+@inner(fastmath=REORDERED)
 def _weigh(w: Floats, p: Floats) -> float:
     total = 0.0
     for i in range(len(w)):
@@ -245,7 +223,7 @@ def _weigh(w: Floats, p: Floats) -> float:
     return total
 
 
-@_loop
+@inner(fastmath=IN_ORDER)
 def _follow(
     codes: Codes, scaled: Floats, factors: Floats, log_u: Floats, e: Floats, log_w: Floats, work: Floats
 ) -> None:
@@ -265,7 +243,7 @@ def _follow(
 # -- entry points -----------------------------------------------------------------------------------------
 
 
-@_entry
+@entry("i1 i2 f3 f3 f2 f2", fastmath=IN_ORDER)
 def log_paths(
     rows: Codes, codes: Codes, scaled: Floats, factors: Floats, log_u: Floats, answer: Floats
 ) -> None:
@@ -294,7 +272,7 @@ def log_paths(
             answer[q, g] = top + np.log(some.mean())
 
 
-@_loop
+@inner(fastmath=IN_ORDER)
 def _descend(
     codes: Codes, scaled: Floats, factors: Floats, log_u: Floats, e: Floats, w: Floats, work: Floats
 ) -> float:
@@ -305,7 +283,7 @@ def _descend(
     return w.sum()
 
 
-@_entry
+@entry("i2 f3 f3 f2 f2 f2", fastmath=IN_ORDER)
 def fill_tables(
     known: Codes, scaled: Floats, factors: Floats, u: Floats, log_u: Floats, tables: Floats
 ) -> None:
@@ -351,7 +329,7 @@ def fill_tables(
             value[k] = -1
 
 
-@_loop
+@inner(fastmath=IN_ORDER)
 def _enter(
     value: Any, high: Floats, low: Floats, w: Floats, u: Floats, child: Floats, e: Floats, scratch: Floats
 ) -> None:
@@ -362,7 +340,7 @@ def _enter(
     _move(1.0 if value == 1 else -1.0, p, u, e, scratch)
 
 
-@_entry
+@entry("i2 f3 f3 f2 f2 i i3 f2 i1", fastmath=IN_ORDER)
 def best_outcomes(
     known: Codes,
     scaled: Floats,
@@ -427,7 +405,7 @@ def best_outcomes(
                 value[k] = -1
 
 
-@_loop
+@inner(fastmath=IN_ORDER)
 def _offer(outcome: Codes, probability: Any, codes: Codes, best: Floats) -> None:
     """Put an outcome (v,) in the place of the least of k, unless it is among them."""
     place = int(np.argmin(best))
@@ -438,7 +416,7 @@ def _offer(outcome: Codes, probability: Any, codes: Codes, best: Floats) -> None
     best[place] = probability
 
 
-@_entry
+@entry("i2 f3 f3 f2 f2 f3 i3", fastmath=IN_ORDER)
 def draw_outcomes(
     known: Codes, scaled: Floats, factors: Floats, log_u: Floats, picks: Floats, normals: Floats, codes: Codes
 ) -> None:

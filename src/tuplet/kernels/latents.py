@@ -7,12 +7,11 @@ which keeps all digits where Phi(t) is small. Where Phi(t) leaves the range of n
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numpy as np
-from numba import njit
 
+from tuplet.compiled import entry, inner
 from tuplet.typing import Codes, Floats
 
 __all__ = ["draw_signed", "draw_sweep"]
@@ -21,17 +20,6 @@ FAR = 30.0
 """Standard deviations beyond which logarithms of tails are used."""
 TINY = float(np.finfo(float).tiny)
 HALF, LOG_ROOT = math.sqrt(0.5), 0.5 * math.log(2 * math.pi)
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def _loop(function: F) -> F:
-    return cast("F", cast("Any", njit)(nogil=True, error_model="numpy")(function))
-
-
-def _entry(function: F) -> F:
-    return cast("F", cast("Any", njit)(nogil=True, error_model="numpy", cache=True)(function))
-
 
 # Rational approximations of Wichura (1988), algorithm AS 241, numerators and denominators from the top power.
 _A = (
@@ -74,7 +62,7 @@ _E = (
 )
 
 
-@_loop
+@inner()
 def _ratio(x: float, parts: Any) -> float:
     """Quotient of two polynomials of degree 7."""
     a, b, c, d = parts
@@ -85,7 +73,7 @@ def _ratio(x: float, parts: Any) -> float:
     return top / low
 
 
-@_loop
+@inner()
 def _quantile(p: float) -> float:
     """Quantile of the standard normal distribution; p above 0 and below 1."""
     centred = p - 0.5
@@ -96,14 +84,14 @@ def _quantile(p: float) -> float:
     return -value if centred < 0 else value
 
 
-@_loop
+@inner()
 def _log_tail(x: float) -> float:
     """Logarithm of the upper tail beyond a large x."""
     s = 1.0 / (x * x)
     return -0.5 * x * x - math.log(x) - LOG_ROOT + math.log1p(-s * (1.0 - s * (3.0 - s * (15.0 - s * 105.0))))
 
 
-@_loop
+@inner()
 def _beyond(t: float, u: float) -> float:
     """Distance X - |t| of a draw X from beyond |t| = -t, which is large."""
     goal = math.log(u) + _log_tail(-t)
@@ -113,7 +101,7 @@ def _beyond(t: float, u: float) -> float:
     return x + t
 
 
-@_loop
+@inner()
 def _draw(t: float, sign: int, u: float) -> float:
     """Distance from zero, in units of the scale, towards the side of `sign`; t is the mean on that scale."""
     if sign == 0:
@@ -126,7 +114,7 @@ def _draw(t: float, sign: int, u: float) -> float:
     return max(t - _quantile(p), TINY)  # rounding must not take it to the other side
 
 
-@_entry
+@entry("f1 f i1 f1 f1")
 def draw_signed(mean: Floats, scale: float, sign: Codes, uniform: Floats, out: Floats) -> None:
     """Fill `out` (n,) with draws of N(mean, scale^2) on the side of zero that `sign` names.
 
@@ -143,7 +131,7 @@ def draw_signed(mean: Floats, scale: float, sign: Codes, uniform: Floats, out: F
         out[i] = side * scale * _draw(side * mean[i] / scale, sign[i], uniform[i])
 
 
-@_entry
+@entry("f2 i2 f2 f2 f2 f2")
 def draw_sweep(
     means: Floats, signs: Codes, precision: Floats, uniforms: Floats, residuals: Floats, latent: Floats
 ) -> None:

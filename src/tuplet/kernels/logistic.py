@@ -19,12 +19,9 @@ matrices are too thin: down to half the speed of these loops, and its threads wo
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
-
 import numpy as np
-from numba import njit
 
+from tuplet.compiled import IN_ORDER, REORDERED, entry, inner
 from tuplet.typing import Codes, Floats
 
 __all__ = ["fit_blocks", "fit_shifts"]
@@ -35,32 +32,11 @@ ROUNDING = 1e-13
 """Share of the objective below which differences of it say nothing."""
 MAX_TRIALS = 30
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def _compiled(fastmath: set[str], **options: bool) -> Callable[[F], F]:
-    return cast(
-        "Callable[[F], F]", cast("Any", njit)(nogil=True, error_model="numpy", fastmath=fastmath, **options)
-    )
-
-
-# Sums may be reordered, so that they run in vector registers; infinities and NaN keep their meaning.
-_FAST = {"reassoc", "contract", "nsz", "arcp"}
-
-
-def _loop(function: F) -> F:
-    return _compiled(_FAST, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
-
-
-def _in_order(function: F) -> F:
-    return _compiled({"contract"}, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
-
-
 _MAGIC = 6755399441055744.0  # 1.5 * 2**52: adding it rounds to an integer, which stands in the low bits
 _LOG2E, _LN2_HIGH, _LN2_LOW = 1.4426950408889634, 0.6931471803691238, 1.9082149292705877e-10
 
 
-@_in_order
+@inner(fastmath=IN_ORDER)
 def _exp(x: Floats, scratch: Floats) -> None:
     """Replace x (n,) <= 0 by exp(x), in loops that become vector instructions, which calls of libm do not."""
     for i in range(len(x)):
@@ -77,7 +53,7 @@ def _exp(x: Floats, scratch: Floats) -> None:
         bits[i] += power[i] << 52
 
 
-@_in_order
+@inner(fastmath=IN_ORDER)
 def _log(x: Floats, scratch: Floats) -> None:
     """Replace x (n,) >= 1 by log(x)."""
     bits, power = x.view(np.uint64), scratch.view(np.uint64)
@@ -95,7 +71,7 @@ def _log(x: Floats, scratch: Floats) -> None:
         x[i] = e * _LN2_HIGH + (e * _LN2_LOW + 2.0 * f * (1.0 + s * (1 / 3.0 + s * (0.2 + s * p))))
 
 
-@_loop
+@inner(fastmath=REORDERED)
 def _dot(a: Floats, b: Floats) -> float:
     total = 0.0
     for j in range(len(a)):
@@ -103,7 +79,7 @@ def _dot(a: Floats, b: Floats) -> float:
     return total
 
 
-@_loop
+@inner(fastmath=REORDERED)
 def _try(
     t: float, T: Floats, dT: Floats, y: Codes, w: Floats, trial: Floats, residual: Floats, work: Floats
 ) -> tuple[float, float]:
@@ -143,14 +119,14 @@ def _try(
     return value + _dot(w, total), slope
 
 
-@_loop
+@inner(fastmath=REORDERED)
 def _clear(out: Floats) -> None:
     for k in range(out.shape[0]):
         for j in range(out.shape[1]):
             out[k, j] = 0.0
 
 
-@_loop
+@inner(fastmath=REORDERED)
 def _forward(A: Floats, theta: Floats, out: Floats) -> None:
     """Fill out (c, n) with the logits of theta (c, D + 1)."""
     n, D = A.shape
@@ -162,7 +138,7 @@ def _forward(A: Floats, theta: Floats, out: Floats) -> None:
             out[k, i] = total
 
 
-@_loop
+@inner(fastmath=REORDERED)
 def _backward(A: Floats, residual: Floats, out: Floats) -> None:
     """Fill out (c, D + 1) with residual' (A, 1)."""
     n, D = A.shape
@@ -181,7 +157,7 @@ def _backward(A: Floats, residual: Floats, out: Floats) -> None:
             out[k, D] += residual[k, i]
 
 
-@_loop
+@inner(fastmath=REORDERED)
 def _precondition(A: Floats, residual: Floats, w: Floats, ridge: float, out: Floats) -> None:
     """Fill out (c, D + 1) with the inverse diagonal of the Hessian; w p (1 - p) = |r| (1 - |r| / w)."""
     n, D = A.shape
@@ -204,7 +180,7 @@ def _precondition(A: Floats, residual: Floats, w: Floats, ridge: float, out: Flo
             out[k, j] = 1.0 / max(out[k, j], 1e-10 * largest)
 
 
-@_loop
+@inner(fastmath=REORDERED)
 def _direction(
     g: Floats, S: Floats, Y: Floats, rho: Floats, n_pairs: int, inverse: Floats, out: Floats
 ) -> float:
@@ -243,7 +219,7 @@ def _direction(
     return _dot(flat, q)
 
 
-@_loop
+@inner(fastmath=REORDERED)
 def _remember(
     t: float, direction: Floats, g: Floats, last: Floats, S: Floats, Y: Floats, rho: Floats, n_pairs: int
 ) -> int:
@@ -259,13 +235,13 @@ def _remember(
     return n_pairs + 1
 
 
-@_loop
+@inner(fastmath=REORDERED)
 def _zero(a: float, slope_a: float, b: float, slope_b: float) -> float:
     """Where a slope would be 0 if it were linear through two points a < b; infinity if it does not rise."""
     return a - slope_a * (b - a) / (slope_b - slope_a) if slope_b > slope_a else np.inf
 
 
-@_loop
+@inner(fastmath=REORDERED)
 def _penalty(a: Floats, b: Floats) -> float:
     """Inner product of two sets of parameters (c, D + 1) without the intercepts."""
     total = 0.0
@@ -274,7 +250,7 @@ def _penalty(a: Floats, b: Floats) -> float:
     return total
 
 
-@_loop
+@inner(fastmath=REORDERED)
 def _line_search(
     theta: Floats, direction: Floats, nll: float, slope: float, ridge: float,
     T: Floats, dT: Floats, y: Codes, w: Floats, trial: Floats, residual: Floats, work: Floats,
@@ -310,7 +286,7 @@ def _line_search(
     return 0.0, nll
 
 
-@_loop
+@inner(fastmath=REORDERED)
 def _gradient_norm(g: Floats, mean: Floats, basis: Floats, enough: float) -> float:
     """Largest entry of the gradient for the caller's own columns, or a lower bound of it above `enough`.
 
@@ -333,7 +309,7 @@ def _gradient_norm(g: Floats, mean: Floats, basis: Floats, enough: float) -> flo
     return largest
 
 
-@_loop
+@inner(fastmath=REORDERED)
 def _solve(
     A: Floats, T: Floats, y: Codes, w: Floats, mean: Floats, basis: Floats,
     ridge: float, tol: float, max_iter: int, theta: Floats,
@@ -376,7 +352,7 @@ def _solve(
                 theta[k, j] += t * direction[k, j]
 
 
-@_loop
+@inner(fastmath=REORDERED)
 def _gather(Z: Floats, extra: Floats, rows: Codes, w: Floats) -> tuple[Floats, Floats]:
     """Rows of (Z, extra) less their weighted mean (D,), and that mean."""
     r, D = Z.shape[1], Z.shape[1] + extra.shape[1]
@@ -394,7 +370,7 @@ def _gather(Z: Floats, extra: Floats, rows: Codes, w: Floats) -> tuple[Floats, F
     return A, mean
 
 
-@_compiled(_FAST, cache=True)
+@entry("i1 i1 i1 i1 f1 f2 f2 f2 f1 f1 i i1 f3 f1 f1 i1", fastmath=REORDERED)
 def fit_blocks(
     blocks: Codes, starts: Codes, rows: Codes, slots: Codes, weight: Floats,
     Z: Floats, extra: Floats, basis: Floats, ridge: Floats, tol: Floats, max_iter: int,
@@ -434,7 +410,7 @@ def fit_blocks(
             own[k, -1] -= _dot(own[k, :-1], mean)
 
 
-@_compiled(_FAST, cache=True)
+@entry("f2 f2 i1 i1 i1 f1 f f i f3 f1 i1", fastmath=REORDERED)
 def fit_shifts(
     Z: Floats, offset: Floats, rows: Codes, starts: Codes, slots: Codes, weight: Floats,
     ridge: float, tol: float, max_iter: int, theta: Floats, norm: Floats, n_iter: Codes,

@@ -8,32 +8,20 @@ the reverse order, the tables then tell at every node by how much each value low
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numpy as np
-from numba import njit
 
+from tuplet.compiled import entry, inner
 from tuplet.typing import Codes, Floats
 
 __all__ = ["search_rows"]
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def _loop(function: F) -> F:
-    return cast("F", cast("Any", njit)(nogil=True, error_model="numpy")(function))
-
-
-def _entry(function: F) -> F:
-    return cast("F", cast("Any", njit)(nogil=True, error_model="numpy", cache=True)(function))
-
 
 _SLACK = 1e-12
 """Relative gain for which no branch is opened; see the search of joint distributions."""
 
 
-@_loop
+@inner()
 def _most(p: float, low: float, high: float) -> float:
     """Log of the largest weight of a rule that is broken by something between low and high."""
     breach = low if p >= 0.5 else high
@@ -41,7 +29,7 @@ def _most(p: float, low: float, high: float) -> float:
     return np.log(weight) if weight > 0.0 else -np.inf
 
 
-@_loop
+@inner()
 def _bounds(
     unary: Floats, starts: Codes, cards: Codes, order: Codes, bucket_first: Codes, part_start: Codes,
     part_message: Codes, static: Floats, arrival_first: Codes, arrival_from: Codes, arrival_map: Codes,
@@ -82,7 +70,7 @@ def _bounds(
     return root
 
 
-@_loop
+@inner()
 def _match(first: int, last: int, card: int, part_start: Codes, tables: Floats, peaks: Floats) -> None:
     """Shift the parts of a bucket so that all have the same maximum for each value of its variable."""
     for part in range(first, last):
@@ -106,7 +94,7 @@ def _match(first: int, last: int, card: int, part_start: Codes, tables: Floats, 
                 tables[c] += shift
 
 
-@_loop
+@inner()
 def _branch(
     t: int, card: int, bucket_first: Codes, part_start: Codes, part_message: Codes, free_first: Codes,
     free_variable: Codes, free_stride: Codes, tables: Floats, messages: Floats, values: Codes, long_p: Floats,
@@ -139,7 +127,7 @@ def _branch(
         rank[place] = value
 
 
-@_loop
+@inner()
 def _offer(codes: Codes, log_weight: Floats, values: Codes, weight: float) -> None:
     """Put an outcome among the best ones of a row, unless it is there."""
     k, m = codes.shape
@@ -161,7 +149,7 @@ def _offer(codes: Codes, log_weight: Floats, values: Codes, weight: float) -> No
     codes[place] = values
 
 
-@_entry
+@entry("f2 i1 i1 i1 i1 i1 i1 f1 i1 i1 i1 s1 i1 i1 i1 f1 i1 i1 i1 f1 f2 f2 i i i3 f2 i1")
 def search_rows(
     unary: Floats,  # (n, sum of cards) log-beliefs
     starts: Codes,  # (m,) where each variable starts in them

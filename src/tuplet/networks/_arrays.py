@@ -1,19 +1,16 @@
-"""What compiled functions take: tuples of arrays, and how functions are compiled."""
+"""What compiled functions take: tuples of arrays."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from tuplet.typing import Floats
 
-__all__ = ["Bools", "Data", "Ints", "Pool", "Rules", "State", "Task", "Words", "compiled", "inner"]
+__all__ = ["RECORDS", "Bools", "Data", "Ints", "Pool", "Rules", "State", "Task", "Words"]
 
-F = TypeVar("F", bound=Callable[..., Any])
 Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 Bools = npt.NDArray[np.bool_]
@@ -76,14 +73,11 @@ class State(NamedTuple):
     graphs: Bools  # (places + 1, classes, classes) pruned graphs; empty if width is free
 
 
-def compiled(function: F) -> F:
-    """Compile on first use, with a cache on disk; the GIL is released."""
-    dispatcher: Any = njit(cache=True, nogil=True)(function)
-    return dispatcher
-
-
-def inner(function: F) -> F:
-    """Compile as a part of the functions that call it. Wrappers for Python would take most of the time."""
-    options: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    dispatcher: Any = njit(nogil=True, **options)(function)
-    return dispatcher
+RECORDS = {
+    "Data": (Data, "s2 i1 b1 f1 w2 i1 f1 f1 i f f i i i"),
+    "Pool": (Pool, "w1 i1 w1 i1 i1 f1 s1 i1"),
+    "Rules": (Rules, "i i"),
+    "Task": (Task, "Data Pool Rules"),
+    "State": (State, "i1 f1 f1 i2 b3"),
+}
+"""How compiled functions see these tuples; see `tuplet.compiled`."""

@@ -18,9 +18,9 @@ import math
 from typing import Any
 
 import numpy as np
-from numba.extending import intrinsic
 
-from tuplet.networks._arrays import Bools, Data, Ints, Pool, Rules, State, Task, Words, compiled, inner
+from tuplet.compiled import entry, inner
+from tuplet.networks._arrays import RECORDS, Bools, Data, Ints, Pool, Rules, State, Task, Words
 from tuplet.typing import Floats
 
 __all__ = [
@@ -52,22 +52,19 @@ LIKELIHOOD = 0
 """Kind of score in which a count x is x log x; in others it is log-gamma functions with a prior."""
 
 
-def _popcount(typing_context: Any, word: Any) -> Any:
-    """Count the bits of a word by the machine's own instruction."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.ctpop(arguments[0])
-
-    return word(word), generate
-
-
-popcount: Any = intrinsic(_popcount)
+@inner()
+def popcount(word: Any) -> int:
+    """Count the bits of a 64-bit word; compilers turn this form into one instruction."""
+    word -= (word >> np.uint64(1)) & np.uint64(0x5555555555555555)
+    word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return int((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
 
 
 # -- counting ----------------------------------------------------------------------------------------------
 
 
-@inner
+@inner()
 def term(x: float, data: Data, prior: float) -> float:
     """What a count adds to a score; nothing if it is zero."""
     if data.kind == LIKELIHOOD:
@@ -75,19 +72,19 @@ def term(x: float, data: Data, prior: float) -> float:
     return math.lgamma(x + prior) - math.lgamma(prior) if x > 0.0 else 0.0
 
 
-@inner
+@inner()
 def whole_term(x: int, data: Data, prior: float) -> float:
     """See `term`; for whole counts."""
     return data.x_log_x[x] if data.kind == LIKELIHOOD else term(float(x), data, prior)
 
 
-@inner
+@inner()
 def cell_prior(data: Data, q: float, r: int) -> float:
     """Pseudo-rows of a cell, if a table has q configurations of r values."""
     return data.prior / (q * r) if data.spread else data.prior
 
 
-@inner
+@inner()
 def split_cells(data: Data, child: int, parents: Ints) -> tuple[Words, Ints, Ints]:
     """Return the cells of a family as bit sets (cells, words), their configurations and their counts.
 
@@ -127,7 +124,7 @@ def split_cells(data: Data, child: int, parents: Ints) -> tuple[Words, Ints, Int
     return cells[:n], owner[:n], count[:n]
 
 
-@inner
+@inner()
 def score_bits(
     data: Data,
     child: int,
@@ -166,7 +163,7 @@ def score_bits(
     return total
 
 
-@inner
+@inner()
 def sort_rows(data: Data, child: int, parents: Ints) -> tuple[Ints, Ints]:
     """Return the complete rows of a family, sorted by configuration, and where each configuration starts."""
     n = data.columns.shape[1]
@@ -204,7 +201,7 @@ def sort_rows(data: Data, child: int, parents: Ints) -> tuple[Ints, Ints]:
     return rows, starts[: n_groups + 1]
 
 
-@inner
+@inner()
 def drain(table: Floats, data: Data, prior: float) -> float:
     """Return the terms of all counts of a table, which is zero afterwards."""
     total = 0.0
@@ -215,7 +212,7 @@ def drain(table: Floats, data: Data, prior: float) -> float:
     return total
 
 
-@inner
+@inner()
 def score_rows(
     data: Data,
     child: int,
@@ -254,7 +251,7 @@ def score_rows(
     return total
 
 
-@inner
+@inner()
 def alone_on(data: Data, child: int, j: int, rows: Ints) -> float:
     """Score of a child without parents, on those of the rows that have a value of j; without penalty."""
     counts = np.zeros(data.cards[child])
@@ -268,7 +265,7 @@ def alone_on(data: Data, child: int, j: int, rows: Ints) -> float:
     return drain(counts, data, cell_prior(data, 1.0, r)) - term(total, data, r * cell_prior(data, 1.0, r))
 
 
-@compiled
+@entry("Data i i1 b1 b f1", records=RECORDS)
 def candidate_scores(
     data: Data, child: int, parents: Ints, wanted: Bools, skip: bool, scores: Floats
 ) -> float:
@@ -329,7 +326,7 @@ def candidate_scores(
 # -- families that are known already -------------------------------------------------------------------------
 
 
-@inner
+@inner()
 def expand(data: Data, pool: Pool, child: int, parents: Ints) -> int:
     """Score a family and list the parents that improve it, the best first; ties go to the lowest."""
     n = len(data.cards)
@@ -365,7 +362,7 @@ def expand(data: Data, pool: Pool, child: int, parents: Ints) -> int:
     return family
 
 
-@inner
+@inner()
 def find(data: Data, pool: Pool, child: int, key: np.uint64, parents: Ints) -> int:
     """Return the number of a family, which is scored if it is not known yet."""
     mask = np.uint64(len(pool.keys) - 1)
@@ -385,7 +382,7 @@ def find(data: Data, pool: Pool, child: int, key: np.uint64, parents: Ints) -> i
 # -- one order -----------------------------------------------------------------------------------------------
 
 
-@inner
+@inner()
 def fill_cost(near: Bools, v: int) -> int:
     """Return the edges that eliminating v adds, and its neighbours, as one number to be compared."""
     degree = missing = 0
@@ -397,7 +394,7 @@ def fill_cost(near: Bools, v: int) -> int:
     return missing * len(near) + degree
 
 
-@compiled
+@entry("b2 i")
 def width_of(graph: Bools, limit: int) -> int:
     """Min-fill width of an undirected graph (s, s): fewest new edges, fewest neighbours, lowest index.
 
@@ -438,7 +435,7 @@ def width_of(graph: Bools, limit: int) -> int:
     return width
 
 
-@inner
+@inner()
 def fits_width(rules: Rules, label: Ints, graph: Bools, clique: Ints, n: int, j: int, size: int) -> bool:
     """Tell whether class j may join the first n classes of a clique; `size` is the joint component's."""
     if size <= rules.max_width + 1:
@@ -471,7 +468,7 @@ def fits_width(rules: Rules, label: Ints, graph: Bools, clique: Ints, n: int, j:
     return width_of(part, rules.max_width) <= rules.max_width
 
 
-@inner
+@inner()
 def follow(
     task: Task, v: int, rank: Floats, label: Ints, size: Ints, graph: Bools, parents: Ints
 ) -> tuple[int, float]:
@@ -529,7 +526,7 @@ def follow(
         key ^= pool.words[chosen]
 
 
-@inner
+@inner()
 def join(label: Ints, size: Ints, a: int, b: int) -> int:
     """Join two components under the lower label; -1 is the empty one."""
     if a < 0 or a == b:
@@ -543,7 +540,7 @@ def join(label: Ints, size: Ints, a: int, b: int) -> int:
     return low
 
 
-@compiled
+@entry("Task i1", records=RECORDS)
 def start_state(task: Task, order: Ints) -> State:
     """Return an order with room for what `walk` finds out."""
     data, rules = task.data, task.rules
@@ -560,7 +557,7 @@ def start_state(task: Task, order: Ints) -> State:
     return State(kept, rank, np.zeros(n), labels, graphs)
 
 
-@inner
+@inner()
 def same(state: State, place: int, label: Ints, graph: Bools) -> bool:
     """Tell whether components and graph are what they were before a place."""
     for c in range(len(label)):
@@ -573,7 +570,7 @@ def same(state: State, place: int, label: Ints, graph: Bools) -> bool:
     return True
 
 
-@inner
+@inner()
 def copy_place(labels: Ints, graphs: Bools, t: int, label: Ints, graph: Bools, read: bool) -> None:
     """Read or write what is before place t. Written out: array assignments take seconds to compile."""
     for a in range(len(label)):
@@ -589,7 +586,7 @@ def copy_place(labels: Ints, graphs: Bools, t: int, label: Ints, graph: Bools, r
                 graphs[t, a, b] = graph[a, b]
 
 
-@compiled
+@entry("Task State i i b", records=RECORDS)
 def walk(task: Task, state: State, p: int, q: int, keep: bool) -> float:
     """Return what moving the variable at place p to place q gains; with `keep`, move it.
 
@@ -636,7 +633,7 @@ def walk(task: Task, state: State, p: int, q: int, keep: bool) -> float:
     return gain
 
 
-@compiled
+@entry("Task State", records=RECORDS)
 def settle(task: Task, state: State) -> float:
     """Evaluate an order from its first place on; return its score."""
     data, rules = task.data, task.rules
@@ -656,7 +653,7 @@ def settle(task: Task, state: State) -> float:
     return total
 
 
-@compiled
+@entry("Task i1 i2", records=RECORDS)
 def families_of(task: Task, order: Ints, members: Ints) -> Ints:
     """Write the parents (variables, max_parents + 1) of an order; return how many each variable has."""
     data = task.data
@@ -674,7 +671,7 @@ def families_of(task: Task, order: Ints, members: Ints) -> Ints:
 # -- searches over orders ------------------------------------------------------------------------------------
 
 
-@inner
+@inner()
 def draw(seed: Words, n: int) -> int:
     """Return a random number below n (xorshift; the seed is changed)."""
     x = seed[0]
@@ -685,7 +682,7 @@ def draw(seed: Words, n: int) -> int:
     return int(x >> np.uint64(11)) % n
 
 
-@inner
+@inner()
 def guess_places(task: Task, state: State, p: int, begin: int, end: int, gains: Floats) -> None:
     """Write what moving the variable at place p to every other place gains, as if nothing else changed.
 
@@ -723,7 +720,7 @@ def guess_places(task: Task, state: State, p: int, begin: int, end: int, gains: 
     state.rank[v] = p
 
 
-@inner
+@inner()
 def best_place(task: Task, state: State, v: int, seed: Words) -> tuple[int, float]:
     """Return the best other place of a variable in its part of the order, and what it gains there.
 
@@ -756,7 +753,7 @@ def best_place(task: Task, state: State, v: int, seed: Words) -> tuple[int, floa
     return place, best
 
 
-@compiled
+@entry("Task i1 i i w1", records=RECORDS)
 def search_insertions(task: Task, order: Ints, patience: int, tenure: int, seed: Words) -> float:
     """Improve an order in place by moving one variable at a time to its best place; return its score.
 
@@ -809,7 +806,7 @@ def search_insertions(task: Task, order: Ints, patience: int, tenure: int, seed:
     return best
 
 
-@compiled
+@entry("Task i1 i i w1", records=RECORDS)
 def search_swaps(task: Task, order: Ints, patience: int, tenure: int, seed: Words) -> float:
     """Improve an order in place by swaps of neighbours; return its score.
 

@@ -7,37 +7,37 @@ A compiled function lives in one file with all it calls: the cache notices chang
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
-
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from tuplet.compiled import entry, inner
 from tuplet.typing import Floats
 
-__all__ = ["best_within", "climb", "compiled", "flip", "undominated"]
+__all__ = [
+    "best_within",
+    "climb",
+    "extend_table",
+    "find_clusters",
+    "flip",
+    "grow",
+    "undominated",
+    "wander",
+]
 
-F = TypeVar("F", bound=Callable[..., Any])
 Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
+Bools = npt.NDArray[np.bool_]
 
 _ONE = np.uint64(1)
 
 
-def compiled(function: F) -> F:
-    """Compile on first use, with a cache on disk."""
-    dispatcher: Any = njit(cache=True)(function)
-    return dispatcher
-
-
-@compiled
+@entry("w2 i i")
 def flip(sets: Words, i: int, v: int) -> None:
     """Put v into set i, or take it out."""
     sets[i, v >> 6] ^= _ONE << np.uint64(v & 63)
 
 
-@compiled
+@inner()
 def first_within(begin: int, end: int, masks: Words, allowed: Words, i: int) -> int:
     """Return the first of the sets begin..end-1 that lies in set i of another list; `end` if none does."""
     for f in range(begin, end):
@@ -50,14 +50,14 @@ def first_within(begin: int, end: int, masks: Words, allowed: Words, i: int) -> 
     return end
 
 
-@compiled
+@entry("i w2 i1 w2")
 def best_within(child: int, allowed: Words, starts: Ints, masks: Words) -> int:
     """Return the best family of a child with all parents in a set (1, words), or -1."""
     f = first_within(starts[child], starts[child + 1], masks, allowed, 0)
     return f if f < starts[child + 1] else -1
 
 
-@compiled
+@entry("i1 w2")
 def undominated(starts: Ints, masks: Words) -> npt.NDArray[np.bool_]:
     """Mark the families that no family of the same child with fewer parents equals or beats.
 
@@ -77,7 +77,7 @@ def undominated(starts: Ints, masks: Words) -> npt.NDArray[np.bool_]:
     return keep
 
 
-@compiled
+@inner()
 def choose(order: Ints, starts: Ints, masks: Words, chosen: Ints) -> bool:
     """Write the best family of every child for an order; tell whether all children have one."""
     before = np.zeros((1, masks.shape[1]), np.uint64)
@@ -89,7 +89,7 @@ def choose(order: Ints, starts: Ints, masks: Words, chosen: Ints) -> bool:
     return True
 
 
-@compiled
+@inner()
 def predecessors(order: Ints, p: int, n_words: int) -> Words:
     """Return the variables before place p as one bit set, shape (1, n_words)."""
     before = np.zeros((1, n_words), np.uint64)
@@ -98,7 +98,7 @@ def predecessors(order: Ints, p: int, n_words: int) -> Words:
     return before
 
 
-@compiled
+@inner()
 def best_to_left(
     order: Ints, p: int, starts: Ints, masks: Words, values: Floats, chosen: Ints
 ) -> tuple[int, float]:
@@ -125,7 +125,7 @@ def best_to_left(
     return place, best
 
 
-@compiled
+@inner()
 def best_to_right(
     order: Ints, p: int, starts: Ints, masks: Words, values: Floats, chosen: Ints
 ) -> tuple[int, float]:
@@ -150,7 +150,7 @@ def best_to_right(
     return place, best
 
 
-@compiled
+@inner()
 def move(order: Ints, p: int, q: int) -> None:
     """Move the variable at place p to place q."""
     v = order[p]
@@ -160,7 +160,7 @@ def move(order: Ints, p: int, q: int) -> None:
     order[q] = v
 
 
-@compiled
+@entry("i1 i1 w2 f1 i1 f")
 def climb(order: Ints, starts: Ints, masks: Words, values: Floats, chosen: Ints, least: float) -> bool:
     """Improve an order in place by moving one variable at a time to its best place, until no move helps.
 
@@ -183,3 +183,273 @@ def climb(order: Ints, starts: Ints, masks: Words, values: Floats, chosen: Ints,
             still = 0
         v = (v + 1) % len(order)
     return True
+
+
+# -- the best network of all, by sets of variables --------------------------------------------------------
+
+
+@entry("i i f1 f2 i1 w2 f1")
+def extend_table(
+    high: int, n_low: int, best: Floats, within: Floats, starts: Ints, masks: Words, values: Floats
+) -> None:
+    """Fill the scores of the best networks over all sets whose high part is `high`.
+
+    `best` has an entry for every set of variables; the parts of all subsets of `high` are filled already.
+    `within` (m, 2**n_low) is scratch: for every child, the best family inside high plus a low part.
+    """
+    size = 1 << n_low
+    out = best[high << n_low : (high + 1) << n_low]
+    out[:] = -np.inf
+    if high == 0:
+        out[0] = 0.0
+    for v in range(len(starts) - 1):
+        if v < n_low or (high >> (v - n_low)) & 1:
+            best_inside(v, high, n_low, within[v], starts, masks, values)
+    for v in range(n_low, len(starts) - 1):
+        if (high >> (v - n_low)) & 1:
+            rest = high ^ (1 << (v - n_low))
+            previous = best[rest << n_low : (rest + 1) << n_low]
+            for low in range(size):
+                out[low] = max(out[low], previous[low] + within[v, low])
+    for low in range(1, size):
+        top = out[low]
+        for v in range(n_low):
+            if (low >> v) & 1:
+                top = max(top, out[low ^ (1 << v)] + within[v, low ^ (1 << v)])
+        out[low] = top
+
+
+@inner()
+def best_inside(
+    v: int, high: int, n_low: int, table: Floats, starts: Ints, masks: Words, values: Floats
+) -> None:
+    """Fill for every low part the best score of v with parents in that part and `high`."""
+    table[:] = -np.inf
+    low_part = (np.uint64(1) << np.uint64(n_low)) - np.uint64(1)
+    for f in range(starts[v], starts[v + 1]):
+        mask = masks[f, 0]
+        if (mask >> np.uint64(n_low)) & ~np.uint64(high) == 0:
+            low = np.int64(mask & low_part)
+            table[low] = max(table[low], values[f])
+    for u in range(n_low):  # what is best for a set without u may be best for the set with u
+        if u == v:
+            continue  # sets with v itself are never asked for
+        step = 1 << u
+        for a in range(0, len(table), 2 * step):
+            without = table[a : a + step]
+            with_u = table[a + step : a + 2 * step]
+            for k in range(step):
+                with_u[k] = max(with_u[k], without[k])
+
+
+# -- bounded width: a tree of cliques is grown along an order ---------------------------------------------
+
+
+@inner()
+def has(words: Words, i: int, v: int) -> bool:
+    """Tell whether v is in set i."""
+    return words[i, v >> 6] >> np.uint64(v & 63) & np.uint64(1) != 0
+
+
+@inner()
+def inside(small: Words, i: int, big: Words, j: int) -> bool:
+    """Tell whether set i of one list lies in set j of another."""
+    beyond = np.uint64(0)
+    for w in range(small.shape[1]):
+        beyond |= small[i, w] & ~big[j, w]
+    return beyond == 0
+
+
+@inner()
+def add(total: Floats, rows: Floats, i: int, sign: float) -> None:
+    """Add row i, or take it away."""
+    for u in range(len(total)):
+        total[u] += sign * rows[i, u]
+
+
+@inner()
+def best_home(masks: Words, f: int, bags: Words, begin: int, end: int, need: Floats) -> int:
+    """Return the bag that has the parents of a family and else what is needed most; -1 if none has."""
+    best, top = -1, -1.0
+    for b in range(begin, end):
+        if inside(masks, f, bags, b):
+            total = 0.0
+            for u in range(len(need)):
+                if has(bags, b, u):
+                    total += need[u]
+            if total > top:
+                best, top = b, total
+    return best
+
+
+@inner()
+def drop_least(bags: Words, b: int, masks: Words, f: int, need: Floats) -> None:
+    """Take the member that is needed least out of bag b, the parents of family f excepted."""
+    least, low = -1, np.inf
+    for u in range(len(need)):
+        if has(bags, b, u) and not has(masks, f, u) and need[u] < low:
+            least, low = u, need[u]
+    flip(bags, b, least)
+
+
+@entry("i i1 i i1 w2 f2 w2 i1")
+def grow(
+    begin: int, order: Ints, width: int, starts: Ints, masks: Words, worth: Floats, bags: Words, chosen: Ints
+) -> bool:
+    """Choose families along an order, from place `begin` on, so that the moral graph has at most a width.
+
+    Bag p has at most width + 1 variables: the one at place p and those that it may be joined to. The first
+    width + 1 variables share one bag that grows. Every later one takes its best family with all parents in
+    some earlier bag, and its own bag is a copy of that one in which it replaces the member that is needed
+    least. The bags are the cliques of a tree of that width (a k-tree), and every family lies in one of them:
+    hence the moral graph is part of the tree.
+
+    `worth` (child, parent) says what a child loses without a parent; needed is what later children lose.
+    Returns False where some variable has no family that fits.
+    """
+    before = np.zeros((1, masks.shape[1]), np.uint64)
+    need = np.zeros(len(order))
+    for p in range(len(order)):
+        if p < begin:
+            flip(before, 0, order[p])
+        else:
+            add(need, worth, order[p], 1.0)
+    for p in range(begin, len(order)):
+        v = order[p]
+        add(need, worth, v, -1.0)
+        home, f = -1, starts[v] - 1
+        while home < 0:
+            f += 1
+            if f == starts[v + 1]:
+                return False
+            if inside(masks, f, before, 0):
+                home = max(0, p - 1) if p <= width else best_home(masks, f, bags, width, p, need)
+        chosen[v] = f
+        for w in range(masks.shape[1]):
+            bags[p, w] = bags[home, w] if p else np.uint64(0)
+        if p > width:
+            drop_least(bags, p, masks, f, need)
+        flip(bags, p, v)
+        flip(before, 0, v)
+    return True
+
+
+@entry("i2 f1 i i1 w2 f1 f2 i1 w2 i1 i1")
+def wander(
+    moves: Ints,
+    slack: Floats,
+    width: int,
+    starts: Ints,
+    masks: Words,
+    values: Floats,
+    worth: Floats,
+    order: Ints,
+    bags: Words,
+    chosen: Ints,
+    best: Ints,
+) -> None:
+    """Try moves (from, to) of one variable each in turn; keep those that lose no more than their slack.
+
+    Order, bags and choices are changed in place; `best` gets the choices of the highest score.
+    """
+    score, top = total_of(values, chosen), total_of(values, best)
+    trial, trial_bags, trial_chosen = order.copy(), bags.copy(), chosen.copy()
+    for k in range(len(moves)):
+        p, q = moves[k, 0], moves[k, 1]
+        take_over(order, bags, chosen, trial, trial_bags, trial_chosen)
+        step = 1 if q > p else -1
+        for r in range(p, q, step):
+            trial[r] = order[r + step]
+        trial[q] = order[p]
+        if not grow(min(p, q), trial, width, starts, masks, worth, trial_bags, trial_chosen):
+            continue
+        reached = total_of(values, trial_chosen)
+        if reached >= score - slack[k]:
+            score = reached
+            take_over(trial, trial_bags, trial_chosen, order, bags, chosen)
+            if score > top:
+                top = score
+                for v in range(len(best)):
+                    best[v] = chosen[v]
+
+
+@inner()
+def total_of(values: Floats, chosen: Ints) -> float:
+    """Score of one family per child."""
+    total = 0.0
+    for f in chosen:
+        total += values[f]
+    return total
+
+
+@inner()
+def take_over(
+    order: Ints, bags: Words, chosen: Ints, to_order: Ints, to_bags: Words, to_chosen: Ints
+) -> None:
+    """Copy one state into another. Written out, since array assignments take seconds to compile."""
+    for p in range(len(order)):
+        to_order[p] = order[p]
+        to_chosen[p] = chosen[p]
+        for w in range(bags.shape[1]):
+            to_bags[p, w] = bags[p, w]
+
+
+# -- sets of variables in which a fractional choice of families has a cycle -------------------------------
+
+
+@entry("i i1 i2 f1 f")
+def find_clusters(
+    m: int, children: Ints, parents: Ints, weights: Floats, least: float
+) -> tuple[Bools, Floats]:
+    """Look for sets of variables in which a fractional choice of families has a cycle.
+
+    A network has in every set C a child with no parent in C. So the weight of the families with a parent in
+    C, over the children in C, is at most |C| - 1. From every variable a set grows by the variable that adds
+    most of that weight, up to the whole, and the most violated set on the way is kept.
+
+    Returns
+    -------
+    clusters : array of bool, shape (m, m)
+        One set per start, empty where nothing is violated by more than `least`.
+    excess : array, shape (m,)
+        How much each is violated; `least` for the empty ones.
+    """
+    clusters = np.zeros((m, m), np.bool_)
+    excess = np.full(m, least)
+    entered = np.empty(m, np.int64)  # the size with which a variable came in; m + 1 for those outside
+    gains = np.empty(m)
+    for seed in range(m):
+        for u in range(m):
+            entered[u] = m + 1
+        v, total, best_size = seed, 0.0, 0
+        for size in range(1, m + 1):
+            entered[v] = size
+            cluster_gains(entered, children, parents, weights, gains)
+            if total - (size - 1) > excess[seed]:
+                excess[seed], best_size = total - (size - 1), size
+            v = 0
+            for u in range(1, m):
+                if gains[u] > gains[v]:
+                    v = u
+            total += gains[v]
+        for u in range(m):
+            clusters[seed, u] = entered[u] <= best_size
+    return clusters, excess
+
+
+@inner()
+def cluster_gains(entered: Ints, children: Ints, parents: Ints, weights: Floats, gains: Floats) -> None:
+    """Fill what each variable would add to the weight inside; -1 for those that are in already."""
+    m = len(entered)
+    for u in range(m):
+        gains[u] = 0.0 if entered[u] > m else -1.0
+    for f in range(len(children)):
+        hit = False
+        for k in range(parents.shape[1]):
+            hit |= parents[f, k] >= 0 and entered[parents[f, k]] <= m
+        if hit and entered[children[f]] > m:
+            gains[children[f]] += weights[f]
+        elif not hit and entered[children[f]] <= m:
+            for k in range(parents.shape[1]):
+                if parents[f, k] >= 0:
+                    gains[parents[f, k]] += weights[f]

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tuplet.exceptions import InputError
-from tuplet.structure._width_kernels import grow, wander
+from tuplet.structure._kernels import grow, wander
 from tuplet.structure.local_scores import LocalScores
 from tuplet.structure.orders import search_orders
 from tuplet.structure.parents import ParentSets, is_acyclic, moral_width, score_of, topological_order

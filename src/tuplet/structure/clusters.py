@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tuplet.structure._kernels import Ints, compiled
+from tuplet.structure._kernels import find_clusters
 from tuplet.structure.local_scores import LocalScores
 from tuplet.typing import UNKNOWN, Floats
 
@@ -55,61 +55,3 @@ def violated_clusters(scores: LocalScores, weights: Floats) -> list[Bools]:
     order = np.argsort(-excess, kind="stable")
     found = {clusters[k].tobytes(): clusters[k] for k in order[excess[order] > LEAST_EXCESS]}
     return list(found.values())[:_MAX_CUTS]
-
-
-@compiled
-def find_clusters(
-    m: int, children: Ints, parents: Ints, weights: Floats, least: float
-) -> tuple[Bools, Floats]:
-    """Look for sets of variables in which a fractional choice of families has a cycle.
-
-    A network has in every set C a child with no parent in C. So the weight of the families with a parent in
-    C, over the children in C, is at most |C| - 1. From every variable a set grows by the variable that adds
-    most of that weight, up to the whole, and the most violated set on the way is kept.
-
-    Returns
-    -------
-    clusters : array of bool, shape (m, m)
-        One set per start, empty where nothing is violated by more than `least`.
-    excess : array, shape (m,)
-        How much each is violated; `least` for the empty ones.
-    """
-    clusters = np.zeros((m, m), np.bool_)
-    excess = np.full(m, least)
-    entered = np.empty(m, np.int64)  # the size with which a variable came in; m + 1 for those outside
-    gains = np.empty(m)
-    for seed in range(m):
-        for u in range(m):
-            entered[u] = m + 1
-        v, total, best_size = seed, 0.0, 0
-        for size in range(1, m + 1):
-            entered[v] = size
-            cluster_gains(entered, children, parents, weights, gains)
-            if total - (size - 1) > excess[seed]:
-                excess[seed], best_size = total - (size - 1), size
-            v = 0
-            for u in range(1, m):
-                if gains[u] > gains[v]:
-                    v = u
-            total += gains[v]
-        for u in range(m):
-            clusters[seed, u] = entered[u] <= best_size
-    return clusters, excess
-
-
-@compiled
-def cluster_gains(entered: Ints, children: Ints, parents: Ints, weights: Floats, gains: Floats) -> None:
-    """Fill what each variable would add to the weight inside; -1 for those that are in already."""
-    m = len(entered)
-    for u in range(m):
-        gains[u] = 0.0 if entered[u] > m else -1.0
-    for f in range(len(children)):
-        hit = False
-        for k in range(parents.shape[1]):
-            hit |= parents[f, k] >= 0 and entered[parents[f, k]] <= m
-        if hit and entered[children[f]] > m:
-            gains[children[f]] += weights[f]
-        elif not hit and entered[children[f]] <= m:
-            for k in range(parents.shape[1]):
-                if parents[f, k] >= 0:
-                    gains[parents[f, k]] += weights[f]

@@ -7,7 +7,7 @@ import time
 import numpy as np
 
 from tuplet.exceptions import IntractableError
-from tuplet.structure._kernels import Ints, Words, best_within, compiled
+from tuplet.structure._kernels import best_within, extend_table
 from tuplet.structure.local_scores import LocalScores
 from tuplet.structure.parents import ParentSets
 from tuplet.typing import Floats
@@ -93,57 +93,3 @@ def _read_back(scores: LocalScores, best: Floats) -> list[int]:
                     families[v], rest = int(f), others
                     break
     return families
-
-
-@compiled
-def extend_table(
-    high: int, n_low: int, best: Floats, within: Floats, starts: Ints, masks: Words, values: Floats
-) -> None:
-    """Fill the scores of the best networks over all sets whose high part is `high`.
-
-    `best` has an entry for every set of variables; the parts of all subsets of `high` are filled already.
-    `within` (m, 2**n_low) is scratch: for every child, the best family inside high plus a low part.
-    """
-    size = 1 << n_low
-    out = best[high << n_low : (high + 1) << n_low]
-    out[:] = -np.inf
-    if high == 0:
-        out[0] = 0.0
-    for v in range(len(starts) - 1):
-        if v < n_low or (high >> (v - n_low)) & 1:
-            best_inside(v, high, n_low, within[v], starts, masks, values)
-    for v in range(n_low, len(starts) - 1):
-        if (high >> (v - n_low)) & 1:
-            rest = high ^ (1 << (v - n_low))
-            previous = best[rest << n_low : (rest + 1) << n_low]
-            for low in range(size):
-                out[low] = max(out[low], previous[low] + within[v, low])
-    for low in range(1, size):
-        top = out[low]
-        for v in range(n_low):
-            if (low >> v) & 1:
-                top = max(top, out[low ^ (1 << v)] + within[v, low ^ (1 << v)])
-        out[low] = top
-
-
-@compiled
-def best_inside(
-    v: int, high: int, n_low: int, table: Floats, starts: Ints, masks: Words, values: Floats
-) -> None:
-    """Fill for every low part the best score of v with parents in that part and `high`."""
-    table[:] = -np.inf
-    low_part = (np.uint64(1) << np.uint64(n_low)) - np.uint64(1)
-    for f in range(starts[v], starts[v + 1]):
-        mask = masks[f, 0]
-        if (mask >> np.uint64(n_low)) & ~np.uint64(high) == 0:
-            low = np.int64(mask & low_part)
-            table[low] = max(table[low], values[f])
-    for u in range(n_low):  # what is best for a set without u may be best for the set with u
-        if u == v:
-            continue  # sets with v itself are never asked for
-        step = 1 << u
-        for a in range(0, len(table), 2 * step):
-            without = table[a : a + step]
-            with_u = table[a + step : a + 2 * step]
-            for k in range(step):
-                with_u[k] = max(with_u[k], without[k])
