@@ -1,14 +1,26 @@
 """The surface is what `__all__` says, everywhere."""
 
-import importlib
+import ast
+import importlib.util
 import pkgutil
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 import tuplet
 
 MODULES = [
-    name for _, name, _ in pkgutil.walk_packages(tuplet.__path__, "tuplet.") if not name.endswith("__main__")
+    name
+    for _, name, _ in pkgutil.walk_packages(tuplet.__path__, "tuplet.")
+    if not name.endswith("__main__") and "._compiled_" not in name
+]
+LAZY = [
+    name
+    for name in ["tuplet", *MODULES]
+    if "lazy_names(" in Path(importlib.util.find_spec(name).origin).read_text(encoding="utf-8")
+    and name != "tuplet.lazy"
 ]
 
 
@@ -25,3 +37,21 @@ def test_every_public_class_has_a_runnable_example():
         item = getattr(tuplet, public)
         if isinstance(item, type) and not issubclass(item, Exception) and item is not tuplet.JointClassifier:
             assert ">>>" in (item.__doc__ or ""), f"{public} has no example"
+
+
+@pytest.mark.parametrize("name", LAZY)
+def test_type_checkers_see_the_names_that_are_imported_on_first_use(name):
+    module = importlib.import_module(name)
+    tree = ast.parse(Path(module.__file__).read_text(encoding="utf-8"))
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    seen = {alias.name for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert seen == set(module.__all__)
+    assert set(module.__all__) <= set(dir(module))
+    with pytest.raises(AttributeError, match="has no attribute 'no_such_name'"):
+        module.no_such_name  # noqa: B018
+
+
+def test_importing_the_package_loads_nothing_heavy():
+    code = "import sys, tuplet; print({'numpy', 'scipy', 'sklearn', 'pandas', 'numba'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "set()"

@@ -11,59 +11,60 @@ them.
 (44, 3)
 """
 
-from importlib import import_module
-from importlib.metadata import version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tuplet import datasets, joint, losses, metrics
-from tuplet.datasets import (
-    list_datasets,
-    load_dataset,
-    load_penguins,
-    read_chunks,
-    read_svmlight,
-    read_table,
-    sample_mdc_problem,
-    write_arff,
-    write_parquet,
-)
-from tuplet.exceptions import TupletError, TupletWarning
-from tuplet.local import MixedNaiveBayes, TemperatureScaled, default_estimator
-from tuplet.models import (
-    AutoJointClassifier,
-    BayesNetClassifier,
-    ChainClassifier,
-    DecisionClassifier,
-    GenerativeBayesNetClassifier,
-    IndependentClassifier,
-    InformationGainFilter,
-    InstanceLogisticClassifier,
-    JointClassifier,
-    JointStackingClassifier,
-    MixtureClassifier,
-    NeighborClassifier,
-    OutputCodingClassifier,
-    PowersetClassifier,
-    PriorClassifier,
-    ProbitClassifier,
-    ProbitForestClassifier,
-    RandomFieldClassifier,
-    RuleModel,
-    RuleStackingClassifier,
-    SharedForestClassifier,
-    StackedFeaturesClassifier,
-    TreeClassifier,
-    TreeEnsembleClassifier,
-    TreeMixtureClassifier,
-    WeightedStackingClassifier,
-)
-from tuplet.persistence import load_model, read_header, save_model
-from tuplet.prediction import JointPrediction
-from tuplet.rules import NoisyOr, Rule, RuleSet
-from tuplet.space import ClassSpace
-from tuplet.typing import UNKNOWN
+from tuplet.lazy import lazy_names
 
-__version__ = version("tuplet")
+if TYPE_CHECKING:
+    from tuplet import datasets, deep, evaluate, joint, losses, metrics
+    from tuplet.datasets import (
+        list_datasets,
+        load_dataset,
+        load_penguins,
+        read_chunks,
+        read_svmlight,
+        read_table,
+        sample_mdc_problem,
+        write_arff,
+        write_parquet,
+    )
+    from tuplet.exceptions import TupletError, TupletWarning
+    from tuplet.local import MixedNaiveBayes, TemperatureScaled, default_estimator
+    from tuplet.models import (
+        AutoJointClassifier,
+        BayesNetClassifier,
+        ChainClassifier,
+        DecisionClassifier,
+        GenerativeBayesNetClassifier,
+        IndependentClassifier,
+        InformationGainFilter,
+        InstanceLogisticClassifier,
+        JointClassifier,
+        JointStackingClassifier,
+        MixtureClassifier,
+        NeighborClassifier,
+        OutputCodingClassifier,
+        PowersetClassifier,
+        PriorClassifier,
+        ProbitClassifier,
+        ProbitForestClassifier,
+        RandomFieldClassifier,
+        RuleModel,
+        RuleStackingClassifier,
+        SharedForestClassifier,
+        StackedFeaturesClassifier,
+        TreeClassifier,
+        TreeEnsembleClassifier,
+        TreeMixtureClassifier,
+        WeightedStackingClassifier,
+    )
+    from tuplet.persistence import load_model, read_header, save_model
+    from tuplet.prediction import JointPrediction
+    from tuplet.rules import NoisyOr, Rule, RuleSet
+    from tuplet.space import ClassSpace
+    from tuplet.typing import UNKNOWN
+
+    __version__: str
 
 __all__ = [
     "UNKNOWN",
@@ -123,9 +124,37 @@ __all__ = [
     "write_parquet",
 ]
 
+_get, __dir__ = lazy_names(
+    __name__,
+    {
+        "tuplet.datasets": (
+            "list_datasets load_dataset load_penguins read_chunks read_svmlight read_table "
+            "sample_mdc_problem write_arff write_parquet"
+        ),
+        "tuplet.exceptions": "TupletError TupletWarning",
+        "tuplet.local": "MixedNaiveBayes TemperatureScaled default_estimator",
+        "tuplet.models": (
+            "AutoJointClassifier BayesNetClassifier ChainClassifier DecisionClassifier "
+            "GenerativeBayesNetClassifier IndependentClassifier InformationGainFilter "
+            "InstanceLogisticClassifier JointClassifier JointStackingClassifier MixtureClassifier "
+            "NeighborClassifier OutputCodingClassifier PowersetClassifier PriorClassifier "
+            "ProbitClassifier ProbitForestClassifier RandomFieldClassifier RuleModel "
+            "RuleStackingClassifier SharedForestClassifier StackedFeaturesClassifier TreeClassifier "
+            "TreeEnsembleClassifier TreeMixtureClassifier WeightedStackingClassifier"
+        ),
+        "tuplet.persistence": "load_model read_header save_model",
+        "tuplet.prediction": "JointPrediction",
+        "tuplet.rules": "NoisyOr Rule RuleSet",
+        "tuplet.space": "ClassSpace",
+        "tuplet.typing": "UNKNOWN",
+    },
+    modules=("datasets", "deep", "evaluate", "joint", "losses", "metrics"),
+)
+
 
 def __getattr__(name: str) -> Any:
-    # Comparisons bring statistics, peers and pages along, networks torch: who only predicts need not wait.
-    if name in ("evaluate", "deep"):
-        return import_module(f"tuplet.{name}")
-    raise AttributeError(f"module 'tuplet' has no attribute {name!r}")
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("tuplet")
+    return _get(name)

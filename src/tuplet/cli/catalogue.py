@@ -3,65 +3,80 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from difflib import get_close_matches
+from importlib import import_module
 from pathlib import Path
-from typing import Any
-
-from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier, RandomForestClassifier
-from sklearn.neighbors import KNeighborsClassifier
+from typing import TYPE_CHECKING, Any
 
 import tuplet
 from tuplet.exceptions import InputError
-from tuplet.local import MixedNaiveBayes, default_estimator
-from tuplet.local.estimators import seeded
-from tuplet.rules import RuleSet
+
+if TYPE_CHECKING:
+    from tuplet.rules import RuleSet
 
 __all__ = ["ESTIMATORS", "MODELS", "Entry", "make_model", "read_rule_file", "split_names"]
 
 
 @dataclass(frozen=True)
 class Entry:
-    """How something is made, and what it is in a few words."""
+    """A model or classifier by its address, with settings, and a few words about it.
 
-    make: Callable[[], Any]
+    It is imported when it is made, so that listing the names costs nothing.
+    """
+
+    address: str
     about: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def make(self) -> Any:
+        """Return an unfitted instance."""
+        module, _, name = self.address.rpartition(".")
+        return getattr(import_module(module), name)(**self.settings)
 
 
 MODELS: dict[str, Entry] = {
-    "auto": Entry(tuplet.AutoJointClassifier, "the best mixture of all the others within a time"),
-    "independent": Entry(tuplet.IndependentClassifier, "one classifier per variable"),
-    "powerset": Entry(tuplet.PowersetClassifier, "one classifier of whole combinations"),
-    "chain": Entry(tuplet.ChainClassifier, "each variable given those before it"),
+    "auto": Entry("tuplet.AutoJointClassifier", "the best mixture of all the others within a time"),
+    "independent": Entry("tuplet.IndependentClassifier", "one classifier per variable"),
+    "powerset": Entry("tuplet.PowersetClassifier", "one classifier of whole combinations"),
+    "chain": Entry("tuplet.ChainClassifier", "each variable given those before it"),
     "chains": Entry(
-        lambda: tuplet.ChainClassifier(n_chains=10, order="random"), "ten chains in random orders"
+        "tuplet.ChainClassifier", "ten chains in random orders", {"n_chains": 10, "order": "random"}
     ),
-    "bayesnet": Entry(tuplet.BayesNetClassifier, "provably best graph of the variables"),
-    "tree": Entry(tuplet.TreeClassifier, "best tree of the variables"),
-    "tree-mixture": Entry(tuplet.TreeMixtureClassifier, "mixture of trees"),
-    "generative": Entry(tuplet.GenerativeBayesNetClassifier, "classes and features in one network"),
-    "random-field": Entry(tuplet.RandomFieldClassifier, "pairwise conditional random field"),
-    "neighbors": Entry(tuplet.NeighborClassifier, "nearest neighbours (MLKNN), 0/1 labels"),
-    "shared-forest": Entry(tuplet.SharedForestClassifier, "one forest for all variables; quick with many"),
-    "probit": Entry(tuplet.ProbitClassifier, "multivariate probit with intervals, two labels each"),
-    "probit-forest": Entry(tuplet.ProbitForestClassifier, "the same with Bayesian trees"),
-    "rules": Entry(tuplet.RuleStackingClassifier, "rules, of experts or learned, over classifiers"),
-    "prior": Entry(tuplet.PriorClassifier, "frequencies of the combinations, whatever the features"),
+    "bayesnet": Entry("tuplet.BayesNetClassifier", "provably best graph of the variables"),
+    "tree": Entry("tuplet.TreeClassifier", "best tree of the variables"),
+    "tree-mixture": Entry("tuplet.TreeMixtureClassifier", "mixture of trees"),
+    "generative": Entry("tuplet.GenerativeBayesNetClassifier", "classes and features in one network"),
+    "random-field": Entry("tuplet.RandomFieldClassifier", "pairwise conditional random field"),
+    "neighbors": Entry("tuplet.NeighborClassifier", "nearest neighbours (MLKNN), 0/1 labels"),
+    "shared-forest": Entry("tuplet.SharedForestClassifier", "one forest for all variables; quick with many"),
+    "probit": Entry("tuplet.ProbitClassifier", "multivariate probit with intervals, two labels each"),
+    "probit-forest": Entry("tuplet.ProbitForestClassifier", "the same with Bayesian trees"),
+    "rules": Entry("tuplet.RuleStackingClassifier", "rules, of experts or learned, over classifiers"),
+    "prior": Entry("tuplet.PriorClassifier", "frequencies of the combinations, whatever the features"),
 }
 """One more line is one more name; classes of `tuplet.models` also go by their own."""
 
 ESTIMATORS: dict[str, Entry] = {
-    "logistic": Entry(default_estimator, "logistic regression, imputed and standardised"),
-    "forest": Entry(lambda: RandomForestClassifier(200), "random forest of 200 trees"),
+    "logistic": Entry("tuplet.default_estimator", "logistic regression, imputed and standardised"),
+    "forest": Entry(
+        "sklearn.ensemble.RandomForestClassifier", "random forest of 200 trees", {"n_estimators": 200}
+    ),
     "extra-trees": Entry(
-        lambda: ExtraTreesClassifier(200, bootstrap=True, max_features=0.5), "200 extremely random trees"
+        "sklearn.ensemble.ExtraTreesClassifier",
+        "200 extremely random trees",
+        {"n_estimators": 200, "bootstrap": True, "max_features": 0.5},
     ),
     "boosting": Entry(
-        lambda: HistGradientBoostingClassifier(learning_rate=0.05, max_leaf_nodes=15), "boosted trees"
+        "sklearn.ensemble.HistGradientBoostingClassifier",
+        "boosted trees",
+        {"learning_rate": 0.05, "max_leaf_nodes": 15},
     ),
-    "naive-bayes": Entry(MixedNaiveBayes, "naive Bayes for numbers and categories"),
-    "neighbors": Entry(lambda: KNeighborsClassifier(15), "15 nearest neighbours"),
+    "naive-bayes": Entry("tuplet.MixedNaiveBayes", "naive Bayes for numbers and categories"),
+    "neighbors": Entry(
+        "sklearn.neighbors.KNeighborsClassifier", "15 nearest neighbours", {"n_neighbors": 15}
+    ),
 }
 
 
@@ -91,6 +106,8 @@ def make_model(
     **common
         Parameters that are set where the model has them: a seed, a time budget.
     """
+    from tuplet.local.estimators import seeded
+
     model = _named(name, option)
     known = model.get_params(deep=False)
     model.set_params(**{key: value for key, value in common.items() if key in known and value is not None})
@@ -147,7 +164,8 @@ def read_rule_file(path: Path) -> RuleSet:
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is no text in UTF-8"
         raise InputError(f"--rules: {str(path)!r} cannot be read: {reason}.") from None
-    return RuleSet.from_json(text) if text.lstrip().startswith("{") else RuleSet.from_text(text)
+    rules = tuplet.RuleSet
+    return rules.from_json(text) if text.lstrip().startswith("{") else rules.from_text(text)
 
 
 def split_names(text: str | None) -> list[str]:

@@ -19,7 +19,6 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
-from sklearn.exceptions import NotFittedError
 
 from tuplet.exceptions import TupletError, TupletWarning
 
@@ -96,7 +95,7 @@ def command(function: _Command) -> _Command:
         try:
             with _short_warnings(), _terminated_politely():
                 return function(*args, **kwargs)
-        except (TupletError, NotFittedError) as error:
+        except TupletError as error:
             _fail(_in_our_words(str(error)), 1)
         except KeyboardInterrupt:
             _stopped()
@@ -113,6 +112,10 @@ def command(function: _Command) -> _Command:
         except Exception as error:
             if isinstance(error.__cause__, KeyboardInterrupt):  # what a compiled loop makes of Ctrl-C
                 _stopped()
+            if (
+                type(error).__name__ == "NotFittedError"
+            ):  # by name: commands that fit nothing load no scikit-learn
+                _fail(_in_our_words(str(error)), 1)
             _fail(f"{_where(error)}. This is a fault of tuplet; please report it with the command.", 1)
 
     return cast(_Command, guarded)

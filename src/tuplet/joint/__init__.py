@@ -1,13 +1,18 @@
 """Joint distributions in the forms that carry every model."""
 
-from tuplet.joint.atoms import Atoms
-from tuplet.joint.autoregressive import Autoregressive
-from tuplet.joint.base import JointDistribution, Mode, Ranking
-from tuplet.joint.graph import FactorGraph
-from tuplet.joint.mixture import Mixture
-from tuplet.joint.probit import Probit
-from tuplet.joint.search import Search
-from tuplet.joint.splitting import Enumerate, MonteCarlo
+from typing import TYPE_CHECKING
+
+from tuplet.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from tuplet.joint.atoms import Atoms
+    from tuplet.joint.autoregressive import Autoregressive
+    from tuplet.joint.base import JointDistribution, Mode, Ranking
+    from tuplet.joint.graph import FactorGraph
+    from tuplet.joint.mixture import Mixture
+    from tuplet.joint.probit import Probit
+    from tuplet.joint.search import Search
+    from tuplet.joint.splitting import Enumerate, MonteCarlo
 
 __all__ = [
     "Atoms",
@@ -22,3 +27,17 @@ __all__ = [
     "Ranking",
     "Search",
 ]
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "tuplet.joint.atoms": "Atoms",
+        "tuplet.joint.autoregressive": "Autoregressive",
+        "tuplet.joint.base": "JointDistribution Mode Ranking",
+        "tuplet.joint.graph": "FactorGraph",
+        "tuplet.joint.mixture": "Mixture",
+        "tuplet.joint.probit": "Probit",
+        "tuplet.joint.search": "Search",
+        "tuplet.joint.splitting": "Enumerate MonteCarlo",
+    },
+)

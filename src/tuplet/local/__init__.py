@@ -7,15 +7,20 @@ are completed, calibrated and kept away from zero, `default_estimator` what `est
 any kind. `FamilyScorer` tells how good parents are.
 """
 
-from tuplet.local.base import Bound, LocalModel
-from tuplet.local.bayes import MixedNaiveBayes
-from tuplet.local.encoding import FeatureEncoder
-from tuplet.local.families import FamilyScorer
-from tuplet.local.logistic import default_estimator
-from tuplet.local.smoothed import SmoothedClassifier
-from tuplet.local.split import SplitModel
-from tuplet.local.stacked import StackedModel
-from tuplet.local.temperature import TemperatureScaled
+from typing import TYPE_CHECKING
+
+from tuplet.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from tuplet.local.base import Bound, LocalModel
+    from tuplet.local.bayes import MixedNaiveBayes
+    from tuplet.local.encoding import FeatureEncoder
+    from tuplet.local.families import FamilyScorer
+    from tuplet.local.logistic import default_estimator
+    from tuplet.local.smoothed import SmoothedClassifier
+    from tuplet.local.split import SplitModel
+    from tuplet.local.stacked import StackedModel
+    from tuplet.local.temperature import TemperatureScaled
 
 __all__ = [
     "Bound",
@@ -29,3 +34,18 @@ __all__ = [
     "TemperatureScaled",
     "default_estimator",
 ]
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "tuplet.local.base": "Bound LocalModel",
+        "tuplet.local.bayes": "MixedNaiveBayes",
+        "tuplet.local.encoding": "FeatureEncoder",
+        "tuplet.local.families": "FamilyScorer",
+        "tuplet.local.logistic": "default_estimator",
+        "tuplet.local.smoothed": "SmoothedClassifier",
+        "tuplet.local.split": "SplitModel",
+        "tuplet.local.stacked": "StackedModel",
+        "tuplet.local.temperature": "TemperatureScaled",
+    },
+)

@@ -8,18 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.ensemble import (
-    AdaBoostClassifier,
-    BaggingClassifier,
-    ExtraTreesClassifier,
-    GradientBoostingClassifier,
-    HistGradientBoostingClassifier,
-    RandomForestClassifier,
-)
-from sklearn.neighbors import KNeighborsClassifier, RadiusNeighborsClassifier
 from sklearn.pipeline import Pipeline
-from sklearn.tree import DecisionTreeClassifier
 
+from tuplet.local.estimators import is_one_of
 from tuplet.local.inputs import Features, take_rows
 from tuplet.typing import Codes, Floats
 
@@ -37,16 +28,18 @@ _CELLS = 2**18
 _POWERS = np.exp(np.linspace(np.log(0.25), np.log(2.5), 21))
 _SHARES = np.array([0.001, 0.003, 0.01, 0.02, 0.04, 0.08, 0.15, 0.25])
 
-_TREES = (
-    DecisionTreeClassifier,
-    RandomForestClassifier,
-    ExtraTreesClassifier,
-    BaggingClassifier,
-    GradientBoostingClassifier,
-    HistGradientBoostingClassifier,
-    AdaBoostClassifier,
-)
-_NEIGHBOURS = (KNeighborsClassifier, RadiusNeighborsClassifier)
+_FORESTS = {"sklearn.ensemble": ("RandomForestClassifier", "ExtraTreesClassifier")}
+_TREES = {
+    "sklearn.tree": ("DecisionTreeClassifier",),
+    "sklearn.ensemble": (
+        *_FORESTS["sklearn.ensemble"],
+        "BaggingClassifier",
+        "GradientBoostingClassifier",
+        "HistGradientBoostingClassifier",
+        "AdaBoostClassifier",
+    ),
+}
+_NEIGHBOURS = {"sklearn.neighbors": ("KNeighborsClassifier", "RadiusNeighborsClassifier")}
 _LIBRARIES = ("xgboost", "lightgbm", "catboost")
 
 
@@ -113,13 +106,13 @@ class Calibration:
 
 def needs_calibration(estimator: Any) -> bool:
     """Return whether a classifier is a tree, made of trees, or asks neighbours: then 1 means little."""
-    return is_made_of_trees(estimator) or isinstance(_last(estimator), _NEIGHBOURS)
+    return is_made_of_trees(estimator) or is_one_of(_last(estimator), _NEIGHBOURS)
 
 
 def is_made_of_trees(estimator: Any) -> bool:
     """Return whether a classifier is a tree, a forest or boosting, maybe behind other steps."""
     last = _last(estimator)
-    return isinstance(last, _TREES) or type(last).__module__.split(".")[0] in _LIBRARIES
+    return is_one_of(last, _TREES) or type(last).__module__.split(".")[0] in _LIBRARIES
 
 
 def _last(estimator: Any) -> Any:
@@ -128,7 +121,7 @@ def _last(estimator: Any) -> Any:
 
 def _has_out_of_bag(estimator: Any) -> bool:
     """Return whether a classifier can tell what it would say of training rows by parts that lack them."""
-    if isinstance(estimator, (RandomForestClassifier, ExtraTreesClassifier)):
+    if is_one_of(estimator, _FORESTS):
         return bool(estimator.bootstrap) and not estimator.warm_start
     return False
 

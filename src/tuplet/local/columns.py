@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
-from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import get_tags
 
+from tuplet.local.estimators import is_one_of
 from tuplet.local.inputs import Features
 
 __all__ = ["admit_columns", "category_limit", "chooses_columns", "takes_frames"]
@@ -55,7 +55,7 @@ def takes_frames(estimator: Any) -> bool:
 def category_limit(estimator: Any) -> int:
     """Return how many values a column of pandas categories may have, 0 if an estimator wants numbers only."""
     front = _front(estimator)
-    if isinstance(front, HistGradientBoostingClassifier):
+    if is_one_of(front, {"sklearn.ensemble": ("HistGradientBoostingClassifier",)}):
         return int(front.max_bins) if _is(front.categorical_features, "from_dtype") else 0
     return _MANY if _setting(front, "enable_categorical") is True else 0
 

@@ -24,7 +24,8 @@ class _Limit:
     """
 
     def __init__(self) -> None:
-        self._lock, self._n_inside, self._limiter = threading.Lock(), 0, None
+        self._lock, self._n_inside = threading.Lock(), 0
+        self._limiter: Any = None
 
     def enter(self) -> None:
         with self._lock:

@@ -20,37 +20,42 @@ the numbers of scikit-learn, and nothing else changes with more categories.
 binary variable. The scorers do.
 """
 
-from tuplet.metrics.calibration import expected_calibration_error, marginal_calibration, mode_calibration
-from tuplet.metrics.decisions import (
-    answered_accuracy,
-    coverage,
-    exact_match,
-    hamming_loss,
-    hamming_score,
-    instance_f1,
-    jaccard_score,
-    macro_f1,
-    macro_precision,
-    macro_recall,
-    mean_loss,
-    micro_f1,
-)
-from tuplet.metrics.probabilities import (
-    LOG_FLOOR,
-    brier_score,
-    joint_log_loss,
-    marginal_log_loss,
-    n_floored,
-    top_k_accuracy,
-)
-from tuplet.metrics.scorers import (
-    SCORERS,
-    DecisionScorer,
-    ProbabilityScorer,
-    get_scorer,
-    loss_scorer,
-    top_k_scorer,
-)
+from typing import TYPE_CHECKING
+
+from tuplet.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from tuplet.metrics.calibration import expected_calibration_error, marginal_calibration, mode_calibration
+    from tuplet.metrics.decisions import (
+        answered_accuracy,
+        coverage,
+        exact_match,
+        hamming_loss,
+        hamming_score,
+        instance_f1,
+        jaccard_score,
+        macro_f1,
+        macro_precision,
+        macro_recall,
+        mean_loss,
+        micro_f1,
+    )
+    from tuplet.metrics.probabilities import (
+        LOG_FLOOR,
+        brier_score,
+        joint_log_loss,
+        marginal_log_loss,
+        n_floored,
+        top_k_accuracy,
+    )
+    from tuplet.metrics.scorers import (
+        SCORERS,
+        DecisionScorer,
+        ProbabilityScorer,
+        get_scorer,
+        loss_scorer,
+        top_k_scorer,
+    )
 
 __all__ = [
     "LOG_FLOOR",
@@ -81,3 +86,20 @@ __all__ = [
     "top_k_accuracy",
     "top_k_scorer",
 ]
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "tuplet.metrics.calibration": "expected_calibration_error marginal_calibration mode_calibration",
+        "tuplet.metrics.decisions": (
+            "answered_accuracy coverage exact_match hamming_loss hamming_score instance_f1 jaccard_score "
+            "macro_f1 macro_precision macro_recall mean_loss micro_f1"
+        ),
+        "tuplet.metrics.probabilities": (
+            "LOG_FLOOR brier_score joint_log_loss marginal_log_loss n_floored top_k_accuracy"
+        ),
+        "tuplet.metrics.scorers": (
+            "SCORERS DecisionScorer ProbabilityScorer get_scorer loss_scorer top_k_scorer"
+        ),
+    },
+)

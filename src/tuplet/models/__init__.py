@@ -4,27 +4,32 @@
 `DecisionClassifier` ties a model to a loss.
 """
 
-from tuplet.models.base import JointClassifier
-from tuplet.models.bayesnet import BayesNetClassifier
-from tuplet.models.chain import ChainClassifier
-from tuplet.models.decision import DecisionClassifier
-from tuplet.models.explanation import LocalNetwork
-from tuplet.models.generative import GenerativeBayesNetClassifier, InformationGainFilter
-from tuplet.models.independent import IndependentClassifier
-from tuplet.models.instance_logistic import InstanceLogisticClassifier
-from tuplet.models.mixtures import MixtureClassifier
-from tuplet.models.neighbors import NeighborClassifier
-from tuplet.models.output_coding import OutputCodingClassifier
-from tuplet.models.powerset import PowersetClassifier
-from tuplet.models.prior import PriorClassifier
-from tuplet.models.probit import ProbitClassifier, ProbitForestClassifier
-from tuplet.models.random_field import RandomFieldClassifier
-from tuplet.models.rules import RuleModel, RuleStackingClassifier
-from tuplet.models.shared_forest import SharedForestClassifier
-from tuplet.models.stacked_features import StackedFeaturesClassifier
-from tuplet.models.stacking import AutoJointClassifier, JointStackingClassifier
-from tuplet.models.trees import TreeClassifier, TreeEnsembleClassifier, TreeMixtureClassifier
-from tuplet.models.weighted_stacking import WeightedStackingClassifier
+from typing import TYPE_CHECKING
+
+from tuplet.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from tuplet.models.base import JointClassifier
+    from tuplet.models.bayesnet import BayesNetClassifier
+    from tuplet.models.chain import ChainClassifier
+    from tuplet.models.decision import DecisionClassifier
+    from tuplet.models.explanation import LocalNetwork
+    from tuplet.models.generative import GenerativeBayesNetClassifier, InformationGainFilter
+    from tuplet.models.independent import IndependentClassifier
+    from tuplet.models.instance_logistic import InstanceLogisticClassifier
+    from tuplet.models.mixtures import MixtureClassifier
+    from tuplet.models.neighbors import NeighborClassifier
+    from tuplet.models.output_coding import OutputCodingClassifier
+    from tuplet.models.powerset import PowersetClassifier
+    from tuplet.models.prior import PriorClassifier
+    from tuplet.models.probit import ProbitClassifier, ProbitForestClassifier
+    from tuplet.models.random_field import RandomFieldClassifier
+    from tuplet.models.rules import RuleModel, RuleStackingClassifier
+    from tuplet.models.shared_forest import SharedForestClassifier
+    from tuplet.models.stacked_features import StackedFeaturesClassifier
+    from tuplet.models.stacking import AutoJointClassifier, JointStackingClassifier
+    from tuplet.models.trees import TreeClassifier, TreeEnsembleClassifier, TreeMixtureClassifier
+    from tuplet.models.weighted_stacking import WeightedStackingClassifier
 
 __all__ = [
     "AutoJointClassifier",
@@ -55,3 +60,30 @@ __all__ = [
     "TreeMixtureClassifier",
     "WeightedStackingClassifier",
 ]
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "tuplet.models.base": "JointClassifier",
+        "tuplet.models.bayesnet": "BayesNetClassifier",
+        "tuplet.models.chain": "ChainClassifier",
+        "tuplet.models.decision": "DecisionClassifier",
+        "tuplet.models.explanation": "LocalNetwork",
+        "tuplet.models.generative": "GenerativeBayesNetClassifier InformationGainFilter",
+        "tuplet.models.independent": "IndependentClassifier",
+        "tuplet.models.instance_logistic": "InstanceLogisticClassifier",
+        "tuplet.models.mixtures": "MixtureClassifier",
+        "tuplet.models.neighbors": "NeighborClassifier",
+        "tuplet.models.output_coding": "OutputCodingClassifier",
+        "tuplet.models.powerset": "PowersetClassifier",
+        "tuplet.models.prior": "PriorClassifier",
+        "tuplet.models.probit": "ProbitClassifier ProbitForestClassifier",
+        "tuplet.models.random_field": "RandomFieldClassifier",
+        "tuplet.models.rules": "RuleModel RuleStackingClassifier",
+        "tuplet.models.shared_forest": "SharedForestClassifier",
+        "tuplet.models.stacked_features": "StackedFeaturesClassifier",
+        "tuplet.models.stacking": "AutoJointClassifier JointStackingClassifier",
+        "tuplet.models.trees": "TreeClassifier TreeEnsembleClassifier TreeMixtureClassifier",
+        "tuplet.models.weighted_stacking": "WeightedStackingClassifier",
+    },
+)

@@ -25,7 +25,6 @@ from tuplet.metrics import exact_match
 from tuplet.models.reporting import write_report
 from tuplet.models.validation import row_index, validate_features, validate_weights
 from tuplet.pages import Section
-from tuplet.persistence import save_model
 from tuplet.prediction import JointPrediction
 from tuplet.space import ClassSpace
 from tuplet.space.containers import open_table
@@ -273,6 +272,8 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
 
     def save(self, path: Any) -> None:
         """Write the fitted model to a file that `tuplet.load_model` reads; see `tuplet.save_model`."""
+        from tuplet.persistence import save_model
+
         save_model(self, path)
 
     def report(

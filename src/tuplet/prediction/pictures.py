@@ -11,7 +11,6 @@ import pandas as pd
 from tuplet.exceptions import InputError
 from tuplet.joint import Probit
 from tuplet.joint.base import JointDistribution
-from tuplet.plots.dependence import conditional_dependence
 from tuplet.prediction.arguments import check_count, row_positions
 from tuplet.prediction.estimates import warn_estimated
 from tuplet.prediction.naming import named
@@ -144,6 +143,8 @@ class Pictures:
             if pair[0] == pair[1]:
                 raise InputError(f"plot_table needs two different variables, found {a!r} twice.")
             return pair
+        from tuplet.plots.dependence import conditional_dependence
+
         strengths = np.triu(np.nan_to_num(conditional_dependence(one)))
         if a is not None or b is not None:
             named = self.space.position(b if a is None else a)
@@ -177,6 +178,8 @@ class Pictures:
         rain       NaN      0.87
         umbrella  0.87       NaN
         """
+        from tuplet.plots.dependence import conditional_dependence
+
         matrix = conditional_dependence(self.distribution)
         warn_estimated("dependence", self.distribution)
         return pd.DataFrame(matrix, index=self.space.names, columns=self.space.names)

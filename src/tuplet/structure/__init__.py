@@ -8,25 +8,30 @@
 Invariant: a network is a tuple of sorted parent tuples, a value that nobody changes.
 """
 
-from tuplet.structure.bounded import search_bounded
-from tuplet.structure.candidates import Candidates, Family, candidate_parent_sets
-from tuplet.structure.constraints import EdgeRules
-from tuplet.structure.exact import best_network
-from tuplet.structure.integer import has_scip, solve_integer
-from tuplet.structure.local_scores import LocalScores
-from tuplet.structure.orders import search_orders
-from tuplet.structure.parents import (
-    Edge,
-    ParentSets,
-    edges,
-    find_cycle,
-    is_acyclic,
-    moral_width,
-    score_of,
-    topological_order,
-)
-from tuplet.structure.search import Found, Method, find_dag
-from tuplet.structure.trees import best_forest
+from typing import TYPE_CHECKING
+
+from tuplet.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from tuplet.structure.bounded import search_bounded
+    from tuplet.structure.candidates import Candidates, Family, candidate_parent_sets
+    from tuplet.structure.constraints import EdgeRules
+    from tuplet.structure.exact import best_network
+    from tuplet.structure.integer import has_scip, solve_integer
+    from tuplet.structure.local_scores import LocalScores
+    from tuplet.structure.orders import search_orders
+    from tuplet.structure.parents import (
+        Edge,
+        ParentSets,
+        edges,
+        find_cycle,
+        is_acyclic,
+        moral_width,
+        score_of,
+        topological_order,
+    )
+    from tuplet.structure.search import Found, Method, find_dag
+    from tuplet.structure.trees import best_forest
 
 __all__ = [
     "Candidates",
@@ -52,3 +57,21 @@ __all__ = [
     "solve_integer",
     "topological_order",
 ]
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "tuplet.structure.bounded": "search_bounded",
+        "tuplet.structure.candidates": "Candidates Family candidate_parent_sets",
+        "tuplet.structure.constraints": "EdgeRules",
+        "tuplet.structure.exact": "best_network",
+        "tuplet.structure.integer": "has_scip solve_integer",
+        "tuplet.structure.local_scores": "LocalScores",
+        "tuplet.structure.orders": "search_orders",
+        "tuplet.structure.parents": (
+            "Edge ParentSets edges find_cycle is_acyclic moral_width score_of topological_order"
+        ),
+        "tuplet.structure.search": "Found Method find_dag",
+        "tuplet.structure.trees": "best_forest",
+    },
+)
