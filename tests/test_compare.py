@@ -411,7 +411,7 @@ def test_a_model_over_time_is_stopped_and_not_tried_on_further_folds(tmp_path):
 def test_a_process_that_dies_takes_nothing_with_it():
     result = quick({"bad": Noted(os.devnull, "die"), "prior": PriorClassifier()}, isolate=True, cv=2)
     assert result.runs["status"].tolist() == ["crashed", "ok", "crashed", "ok"]
-    assert result.runs["reason"].iloc[0] == "its process ended (EXIT(7))"
+    assert result.runs["reason"].iloc[0] == "its process ended (exit code 7)"
 
 
 def test_what_cannot_be_sent_to_a_process_is_a_line():

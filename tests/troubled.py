@@ -1,12 +1,16 @@
 """Models that get into trouble, where other processes can import them from."""
 
+import multiprocessing
 import os
+import signal
 import sys
 import time
 import warnings
 from pathlib import Path
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_info
 
 from tuplet.joint import FactorGraph, JointDistribution
 from tuplet.models import JointClassifier
@@ -62,3 +66,42 @@ class Hungry(Noted):
 
 def fits_noted(path):
     return Path(path).read_text().splitlines() if Path(path).exists() else []
+
+
+# -- functions for other processes ---------------------------------------------------------------------------
+
+
+def pid_of(x, seconds=0.02):
+    time.sleep(seconds)
+    return x, os.getpid()
+
+
+def fail(x):
+    time.sleep(0.02)
+    raise ValueError(f"no {x}")
+
+
+def complain(x):
+    time.sleep(0.02)
+    warnings.warn("not converged", ConvergenceWarning, stacklevel=1)
+    return x
+
+
+def end(x):
+    if multiprocessing.parent_process() is not None:
+        os._exit(7)
+    time.sleep(0.02)
+
+
+def kill_oneself():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def threads_of_parent():
+    """Names of the threads of the process that forked this one."""
+    return [path.read_text().strip() for path in Path(f"/proc/{os.getppid()}/task").glob("*/comm")]
+
+
+def blas_threads():
+    np.ones((2, 2)) @ np.ones((2, 2))
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}

@@ -1,25 +1,42 @@
-"""Work in processes of its own: it may be stopped, and it may crash."""
+"""Work in processes of its own: it can be stopped, and it may crash.
+
+Processes are forked from a server that has the library loaded, where the system has such servers, and started
+anew elsewhere. The server runs one thread, so that forking is safe: BLAS and OpenMP start none in it.
+"""
 
 from __future__ import annotations
 
+import atexit
 import importlib
-import math
+import multiprocessing
 import os
+import pickle
+import signal
+import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future
-from concurrent.futures import TimeoutError as FutureTimeout
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, Self, TypeVar
 
-from joblib.externals.loky import BrokenProcessPool, ProcessPoolExecutor, process_executor
+import cloudpickle  # type: ignore[import-untyped]
 
-__all__ = ["CrashedError", "OverTimeError", "StoppedError", "Workers"]
+__all__ = ["CrashedError", "OverTimeError", "StoppedError", "Workers", "now", "shared_workers"]
 
 T = TypeVar("T")
 
 _IDLE_SECONDS = 300
 """How long a worker waits for the next piece of work before it ends by itself."""
+
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+"""Variables that tell numerical libraries how many threads to start."""
+
+_LOADED = ("tuplet.models.chain", "tuplet.evaluate.work", "tuplet.models.stacking.clock", "sklearn.ensemble")
+"""What the server imports before it forks."""
+
+now: Callable[[], float] = time.monotonic
+"""The clock of all limits of time; tests replace it."""
 
 
 class OverTimeError(Exception):
@@ -37,8 +54,7 @@ class StoppedError(Exception):
 class Workers:
     """Processes that do one piece of work at a time, kept for the next one unless something goes wrong.
 
-    Threads could not be stopped, and a time limit by signals waits for compiled code to return. Each process
-    is an executor of its own, so that stopping one leaves the others at work.
+    Threads could not be stopped, and a time limit by signals waits for compiled code to return.
 
     Parameters
     ----------
@@ -56,10 +72,11 @@ class Workers:
     def __init__(self, n_threads: int = 1, modules: Sequence[str] = ()) -> None:
         self.n_threads, self.modules = n_threads, tuple(modules)
         self._lock = threading.Lock()
-        self._idle: list[ProcessPoolExecutor] = []
-        self._alive: set[ProcessPoolExecutor] = set()
+        self._idle: list[_Worker] = []
+        self._alive: set[_Worker] = set()
         self._stopped = False
         self.start_seconds = 0.0
+        _made.add(self)
 
     def __enter__(self) -> Self:
         return self
@@ -70,6 +87,11 @@ class Workers:
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.n_threads, self.modules)  # on another machine there are other processes
 
+    @property
+    def n_idle(self) -> int:
+        """Number of processes that wait for work."""
+        return len(self._idle)
+
     def run(
         self,
         function: Callable[..., T],
@@ -77,7 +99,7 @@ class Workers:
         time_limit: float | None = None,
         deadline: float | None = None,
     ) -> T:
-        """Return `function(*args)`, computed in another process.
+        """Return `function(*args)`, computed in another process; what it raises is raised here.
 
         Parameters
         ----------
@@ -86,24 +108,22 @@ class Workers:
         time_limit : float, optional
             Seconds that the work may take; then the process is killed and `OverTimeError` raised.
         deadline : float, optional
-            When the answer must be here, by `time.monotonic`; the start of a process counts, too.
+            When the answer must be here, by `now`; the start of a process counts, too.
         """
+        message = _packed((function, args))
+        self._require_going()
         while True:
-            executor, used = self._take(deadline)
+            worker, used = self._take(deadline)
             try:
-                future = executor.submit(function, *args)
-                answer = _wait(future, _sooner(time_limit, deadline))
+                outcome = worker.ask(message, _sooner(time_limit, deadline))
             except BaseException as error:
-                self._kill(executor)
-                if self._stopped:
-                    raise StoppedError from None
-                if used and isinstance(error, BrokenProcessPool):
+                self._kill(worker)
+                self._require_going(error)
+                if used and isinstance(error, CrashedError):
                     continue  # it may have died of what was done before: a new one decides
-                if isinstance(error, (OverTimeError, KeyboardInterrupt)):
-                    raise
-                raise CrashedError(_what_happened(error)) from None
-            self._give_back(executor)
-            return answer
+                raise
+            self._give_back(worker)
+            return outcome()
 
     def stop(self) -> None:
         """End all processes; what is still at work in them is lost, and no more is taken."""
@@ -112,94 +132,226 @@ class Workers:
             alive = list(self._alive)
             self._alive.clear()
             self._idle.clear()
-        for executor in alive:
-            executor.shutdown(wait=False, kill_workers=True)
+        for worker in alive:
+            worker.kill()
 
-    def _take(self, deadline: float | None) -> tuple[ProcessPoolExecutor, bool]:
+    def restart(self) -> None:
+        """End all processes, and take further work."""
+        self.stop()
+        self._stopped = False
+
+    def _take(self, deadline: float | None) -> tuple[_Worker, bool]:
         """Return an idle process, or a new one; and whether it was used before."""
         with self._lock:
-            if self._stopped:
-                raise StoppedError
             if self._idle:
                 return self._idle.pop(), True
-            executor = _new_executor(self.n_threads, self.modules)
-            self._alive.add(executor)
         start = time.monotonic()
+        worker = _Worker(self.n_threads, self.modules)
+        with self._lock:
+            self._alive.add(worker)
         try:
-            # Until it is ready: imports are no part of a time limit.
-            _wait(executor.submit(int), _sooner(None, deadline))
-        except OverTimeError:
-            self._kill(executor)
+            self._require_going()
+            worker.wait(_sooner(None, deadline))  # until it is ready: imports are no part of a time limit
+        except BaseException as error:
+            self._kill(worker)
+            self._require_going(error)
             raise
-        except Exception as error:
-            self._kill(executor)
-            raise (StoppedError() if self._stopped else CrashedError(_what_happened(error))) from None
         self.start_seconds = time.monotonic() - start
-        return executor, False
+        return worker, False
 
-    def _give_back(self, executor: ProcessPoolExecutor) -> None:
+    def _require_going(self, error: BaseException | None = None) -> None:
+        """Raise `StoppedError` if there is no more work to be done; an interrupt goes first."""
+        if self._stopped and not isinstance(error, KeyboardInterrupt):
+            raise StoppedError from None
+
+    def _give_back(self, worker: _Worker) -> None:
         with self._lock:
             if not self._stopped:
-                self._idle.append(executor)
+                self._idle.append(worker)
 
-    def _kill(self, executor: ProcessPoolExecutor) -> None:
+    def _kill(self, worker: _Worker) -> None:
         with self._lock:
-            self._alive.discard(executor)
-        executor.shutdown(wait=False, kill_workers=True)
+            self._alive.discard(worker)
+        worker.kill()
+
+
+_made: weakref.WeakSet[Workers] = weakref.WeakSet()
+_shared: dict[int, Workers] = {}
+
+
+def shared_workers() -> Workers:
+    """Return the processes, with one thread each, that all parallel fits of this process share."""
+    return _shared.setdefault(os.getpid(), Workers())
+
+
+@atexit.register
+def _stop_all() -> None:
+    for workers in list(_made):
+        workers.stop()
 
 
 def _sooner(time_limit: float | None, deadline: float | None) -> float | None:
     """Return the seconds that are left until the limit or the deadline."""
     if deadline is None:
         return time_limit
-    left = max(0.0, deadline - time.monotonic())
+    left = max(0.0, deadline - now())
     return left if time_limit is None else min(time_limit, left)
 
 
-def _wait(future: Future[T], time_limit: float | None) -> T:
-    try:
-        return future.result(timeout=time_limit)
-    except FutureTimeout:
-        if future.done():  # the work itself raised a TimeoutError
-            raise
-        raise OverTimeError from None
+# -- one process, from outside -----------------------------------------------------------------------------
 
 
-def _what_happened(error: BaseException) -> str:
-    message = str(error)
-    if "un-serialize" in message or not isinstance(error, BrokenProcessPool):
-        cause = str(error.__cause__ or error).strip().strip('"').strip().splitlines()[-1:]
-        return f"it cannot be sent to another process and back ({' '.join(cause)})"
-    code = message.rpartition("{")[2].partition("}")[0] if "{" in message else "no exit code"
-    memory = "; it may have run out of memory" if "SIGKILL" in code else ""
-    return f"its process ended ({code}){memory}"
+class _Worker:
+    """A process and the pipe to it."""
+
+    def __init__(self, n_threads: int, modules: Sequence[str]) -> None:
+        context = _context()
+        self._pipe, far = context.Pipe()
+        self._process = context.Process(target=_serve, args=(far, n_threads, modules), name="tuplet worker")
+        with _starting(n_threads):
+            self._process.start()
+        far.close()
+
+    def ask(self, message: bytes, time_limit: float | None) -> Callable[[], Any]:
+        """Send work; return a function that returns its answer, or raises what it raised."""
+        try:
+            self._pipe.send_bytes(message)
+        except OSError:
+            raise CrashedError(self._end()) from None
+        return self.wait(time_limit)
+
+    def wait(self, time_limit: float | None) -> Callable[[], Any]:
+        """Wait for the next message."""
+        try:
+            if not self._pipe.poll(time_limit):
+                raise OverTimeError
+            message = self._pipe.recv_bytes()
+        except (EOFError, OSError):
+            raise CrashedError(self._end()) from None
+        return _unpacked(message)
+
+    def kill(self) -> None:
+        """End the process at once."""
+        with suppress(ValueError, OSError):
+            self._process.kill()
+        threading.Thread(target=self._process.join, daemon=True).start()  # or it stays as a zombie
+
+    def _end(self) -> str:
+        """Return how the process ended."""
+        with suppress(ValueError, AssertionError):
+            self._process.join(5)
+        code = self._process.exitcode
+        if code is None:
+            return "its process does not answer"
+        name = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+        memory = "; it may have run out of memory" if name == "SIGKILL" else ""
+        return f"its process ended ({name}){memory}"
 
 
-def _new_executor(n_threads: int, modules: Sequence[str]) -> ProcessPoolExecutor:
-    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-    return ProcessPoolExecutor(
-        max_workers=1,
-        timeout=_IDLE_SECONDS,
-        env=dict.fromkeys(names, str(n_threads)),
-        initializer=_prepare,
-        initargs=(os.getpid(), modules),
-    )
+def _context() -> Any:
+    methods = multiprocessing.get_all_start_methods()
+    wanted = os.environ.get("TUPLET_START_METHOD", "forkserver")
+    context: Any = multiprocessing.get_context(wanted if wanted in methods else "spawn")
+    if context.get_start_method() == "forkserver":
+        context.set_forkserver_preload(list(_LOADED))
+    return context
 
 
-def _prepare(parent: int, modules: Sequence[str]) -> None:
-    """Let a new process import the library, and end when the process that started it does.
+_starts = threading.Lock()
 
-    A run that is killed cannot end its workers; without this they would go on for nobody.
+
+@contextmanager
+def _starting(n_threads: int) -> Iterator[None]:
+    """Start a process, or the server, with one thread per library and without importing the user's script.
+
+    Python would import the main module in it, which runs a script that has no main guard once more; what a
+    script defines is sent by value instead.
     """
+    main = sys.modules["__main__"]
+    with _starts:
+        hidden = {name: vars(main).get(name) for name in ("__spec__", "__file__")}
+        before = {name: os.environ.get(name) for name in _THREADS}
+        threads = 1 if _context().get_start_method() == "forkserver" else n_threads
+        try:
+            vars(main).update(dict.fromkeys(hidden))
+            os.environ.update(dict.fromkeys(_THREADS, str(threads)))
+            yield
+        finally:
+            vars(main).update(hidden)
+            for name, value in before.items():
+                os.environ.pop(name) if value is None else os.environ.update({name: value})
+
+
+# -- messages ----------------------------------------------------------------------------------------------
+
+
+def _packed(content: Any) -> bytes:
+    try:
+        return bytes(cloudpickle.dumps(content, protocol=pickle.HIGHEST_PROTOCOL))
+    except Exception as error:
+        raise CrashedError(_unsendable(error)) from None
+
+
+def _unsendable(error: BaseException) -> str:
+    return f"it cannot be sent to another process and back ({' '.join(str(error).split()) or repr(error)})"
+
+
+def _unpacked(message: bytes) -> Callable[[], Any]:
+    try:
+        kind, content = pickle.loads(message)
+    except Exception as error:
+        raise CrashedError(_unsendable(error)) from None
+    if kind == "unsendable":
+        raise CrashedError(content)
+
+    def outcome() -> Any:
+        if kind == "raised":
+            raise content
+        return content
+
+    return outcome
+
+
+# -- one process, from inside ------------------------------------------------------------------------------
+
+
+def _serve(pipe: Any, n_threads: int, modules: Sequence[str]) -> None:
+    """Do the work that comes through a pipe until it is closed, or nothing has come for a while."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; the one that waits decides
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     for module in modules:
         importlib.import_module(module)
+    if n_threads > 1:  # the server has one
+        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-    # loky would replace a process that holds 300 MB more than before, as large data do, and warn of it.
-    process_executor._MAX_MEMORY_LEAK_SIZE = math.inf
+        threadpool_limits(n_threads)
+    pipe.send_bytes(pickle.dumps(("value", None)))
+    with suppress(EOFError, OSError):
+        while pipe.poll(_IDLE_SECONDS):
+            pipe.send_bytes(_answer(pipe.recv_bytes()))
 
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(0.5)
+
+def _end_with_parent() -> None:
+    """End this process when the one that started it is gone: a run that is killed cannot end its workers."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
         os._exit(1)
 
-    threading.Thread(target=watch, daemon=True).start()
+
+def _answer(message: bytes) -> bytes:
+    """Do a piece of work and return what came of it as a message."""
+    try:
+        function, args = pickle.loads(message)
+    except BaseException as error:
+        return pickle.dumps(("unsendable", _unsendable(error)))
+    try:
+        outcome = ("value", function(*args))
+    except Exception as error:
+        outcome = ("raised", error)
+    except BaseException as error:  # sys.exit() must not end the process that reads this
+        outcome = ("raised", RuntimeError(f"{type(error).__name__}: {error}"))
+    try:
+        return _packed(outcome)
+    except CrashedError as error:
+        return pickle.dumps(("unsendable", str(error)))

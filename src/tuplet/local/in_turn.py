@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 from joblib import effective_n_jobs
 from sklearn.utils.parallel import Parallel, delayed
 
+from tuplet.local.parallel import run_many
+
 __all__ = ["run_in_turn"]
 
 T = TypeVar("T")
@@ -22,8 +24,7 @@ def run_in_turn(
 ) -> Iterator[T]:
     """Yield `function(*task)` for each task in turn, some of them computed side by side.
 
-    A few tasks at a time: who stops asking then leaves nothing behind that would have to be cancelled, which
-    joblib's processes take badly.
+    A few tasks at a time: when the caller stops asking, nothing is left that would have to be cancelled.
 
     Examples
     --------
@@ -34,7 +35,7 @@ def run_in_turn(
     if n_workers == 1:
         yield from (function(*task) for task in tasks)
         return
-    pool = Parallel(n_jobs, prefer="threads" if threads else "processes")
+    pool = Parallel(n_jobs, prefer="threads")
     waiting = iter(tasks)
     while some := list(islice(waiting, _BATCH * n_workers)):
-        yield from pool(delayed(function)(*task) for task in some)
+        yield from pool(delayed(function)(*t) for t in some) if threads else run_many(function, some, n_jobs)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import signal
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, wait
-from contextlib import contextmanager
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import effective_n_jobs
-from joblib.externals.loky import get_reusable_executor
 
 from tuplet.interrupts import held_interrupts
 from tuplet.local.parallel import one_blas_thread
 from tuplet.probit.chain import Chain, ChainDraws, ChainEnd, Plan
+from tuplet.processes import shared_workers
 from tuplet.progress import Progress, Show
 
 __all__ = ["Run", "run_chains"]
@@ -93,17 +91,20 @@ def _side_by_side(
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "board"
         board = np.memmap(path, np.int64, "w+", shape=len(rngs) + 1)
-        tasks = [(rngs[i::n_jobs], ends[i::n_jobs], str(path), i + 1) for i in range(min(n_jobs, len(rngs)))]
+        tasks: list[Any] = [
+            (rngs[i::n_jobs], ends[i::n_jobs], str(path), i + 1) for i in range(min(n_jobs, len(rngs)))
+        ]
+        workers, threads = shared_workers(), ThreadPoolExecutor(n_jobs)
         futures: list[Future[list[ChainDraws]]] = []
         try:
             with held_interrupts() as pressed:
-                executor = get_reusable_executor(max_workers=n_jobs)
-                futures += [executor.submit(_run_some, plan, *task) for task in tasks]
+                futures += [threads.submit(workers.run, _run_some, plan, *task) for task in tasks]
                 _wait(futures, board, progress, pressed)
         except KeyboardInterrupt:  # the second: no waiting for steps that are under way
             board[0] = True
-        # A process without a chain may have died of Ctrl-C, which takes those at work with it.
-        kept = [f for f in futures if not board[0] or (f.done() and f.exception() is None)]
+            workers.restart()
+        threads.shutdown()
+        kept = [f for f in futures if not board[0] or f.exception() is None]
         answer = Run(_in_order([future.result() for future in kept]), bool(board[0]))
         del board  # or the folder could not be removed everywhere
     return answer
@@ -131,7 +132,7 @@ def _run_some(
 ) -> list[ChainDraws]:
     """Step some chains in turn: after an interrupt, none of them has nothing to show."""
     board = np.memmap(path, np.int64, "r+")
-    with _deaf(), one_blas_thread():
+    with one_blas_thread():
         chains = [Chain(plan, rng, end) for rng, end in zip(rngs, ends, strict=True)]
         for chain in _turns(chains):
             if board[0]:
@@ -139,13 +140,3 @@ def _run_some(
             chain.advance()
             board[place] += 1
         return [chain.draws() for chain in chains]
-
-
-@contextmanager
-def _deaf() -> Iterator[None]:
-    """Leave the interrupt of the terminal, which all processes get, to the one that waits for us."""
-    before: Callable[..., Any] | int | None = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,193 @@
+"""Worker processes, and work that several of them share."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from joblib import parallel_config
+from sklearn.exceptions import ConvergenceWarning
+
+from troubled import blas_threads, complain, end, fail, kill_oneself, pid_of, threads_of_parent
+from tuplet.exceptions import TupletError
+from tuplet.local import parallel
+from tuplet.local.parallel import one_blas_thread, run_many
+from tuplet.processes import CrashedError, OverTimeError, Workers, shared_workers
+
+
+@pytest.fixture
+def eager(monkeypatch):
+    """Other processes are used however little they save."""
+    monkeypatch.setattr(parallel, "_SAVED", -1.0)
+    monkeypatch.setattr(parallel, "_SAVED_READY", -1.0)
+
+
+@pytest.mark.usefixtures("eager")
+def test_answers_come_in_order_and_this_process_takes_part():
+    answers = run_many(pid_of, [(x,) for x in range(40)], n_jobs=2)
+    assert [x for x, _ in answers] == list(range(40))
+    assert answers[0][1] == os.getpid()
+    assert run_many(pid_of, [(1,)], n_jobs=2) == [(1, os.getpid())]
+    assert run_many(pid_of, [], n_jobs=2) == []
+
+
+def test_small_work_starts_no_process():
+    before = shared_workers().start_seconds
+    answers = run_many(pid_of, [(x, 0.0) for x in range(100)], n_jobs=2)
+    assert {pid for _, pid in answers} == {os.getpid()}
+    assert shared_workers().start_seconds == before
+
+
+@pytest.mark.usefixtures("eager")
+def test_errors_and_warnings_come_back():
+    with pytest.raises(ValueError, match="no "):
+        run_many(fail, [(x,) for x in range(9)], n_jobs=2)
+    with pytest.warns(ConvergenceWarning, match="not converged"):
+        assert run_many(complain, [(x,) for x in range(9)], n_jobs=2) == list(range(9))
+
+
+@pytest.mark.usefixtures("eager")
+def test_a_process_that_ends_is_an_error():
+    with pytest.raises(TupletError, match=r"its process ended \(exit code 7\)"):
+        run_many(end, [(x,) for x in range(60)], n_jobs=2)
+
+
+def test_a_backend_of_joblib_is_respected():
+    with parallel_config(backend="threading"):
+        answers = run_many(pid_of, [(x,) for x in range(6)], n_jobs=2)
+    assert answers == [(x, os.getpid()) for x in range(6)]
+
+
+def test_limits_errors_and_crashes():
+    with Workers() as workers:
+        with pytest.raises(OverTimeError):
+            workers.run(time.sleep, 60, time_limit=0.2)
+        with pytest.raises(ValueError, match="no 1"):
+            workers.run(fail, 1)
+        with pytest.raises(CrashedError, match=r"SIGKILL\); it may have run out of memory"):
+            workers.run(kill_oneself)
+        with pytest.raises(RuntimeError, match="SystemExit: 3"):
+            workers.run(sys.exit, 3)
+        with pytest.raises(CrashedError, match="cannot be sent"):
+            workers.run(print, threading.Lock())
+        with pytest.raises(CrashedError, match="cannot be sent"):
+            workers.run(threading.Lock)
+        assert workers.run(pow, 2, 3) == 8
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
+def test_the_server_runs_one_thread():
+    """What is forked while another thread holds a lock may never get that lock."""
+    if os.environ.get("TUPLET_START_METHOD", "forkserver") != "forkserver":
+        pytest.skip("there is no server")
+    with Workers() as workers:
+        # pyarrow's allocator has a thread of its own, which it takes care of when a process forks.
+        assert [name for name in workers.run(threads_of_parent) if name != "jemalloc_bg_thd"] == ["python"]
+
+
+def test_processes_have_the_threads_that_they_are_given():
+    with Workers() as workers:
+        assert workers.run(blas_threads) == {1}
+    with Workers(n_threads=2) as workers:
+        assert workers.run(blas_threads) == {2}
+
+
+def test_threads_that_limit_side_by_side_restore_what_was_there():
+    before, inside = blas_threads(), []
+    first, second = threading.Event(), threading.Event()
+
+    def outer():
+        with one_blas_thread():
+            first.set()
+            second.wait(30)
+
+    thread = threading.Thread(target=outer)
+    thread.start()
+    first.wait(30)
+    with one_blas_thread():
+        second.set()
+        thread.join()  # the first one leaves while the second is inside
+        inside.append(blas_threads())
+    assert inside == [{1}]
+    assert blas_threads() == before
+
+
+SCRIPT = """
+    import os, sys, time
+    from tuplet.local import parallel
+    from tuplet.local.parallel import run_many
+    parallel._SAVED = parallel._SAVED_READY = -1.0
+    print("begun")
+
+    class Own:
+        def __init__(self, x):
+            self.x = x
+
+    def work(x):
+        time.sleep(0.02)
+        return Own(2 * x), os.getpid()
+
+    answers = run_many(work, [(x,) for x in range(150)], n_jobs=2)
+    assert [own.x for own, _ in answers] == [2 * x for x in range(150)]
+    assert all(type(own) is Own for own, _ in answers)
+    print(len({pid for _, pid in answers}), "processes")
+"""
+
+
+@pytest.mark.parametrize("method", ["forkserver", "spawn"])
+def test_a_script_without_a_main_guard_runs_once(tmp_path, method):
+    path = tmp_path / "script.py"
+    path.write_text(textwrap.dedent(SCRIPT))
+    done = subprocess.run(
+        [sys.executable, str(path)],
+        env=os.environ | {"TUPLET_START_METHOD": method},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.split("\n")[0] == "begun", done.stderr
+    assert done.stdout.count("begun") == 1
+    assert "processes" in done.stdout
+    assert not done.stderr
+
+
+KILLED = """
+    import os, time
+    from tuplet.processes import Workers
+    workers = Workers()
+    print(workers.run(os.getpid), flush=True)
+    workers.run(time.sleep, 600)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_workers_end_with_the_process_that_started_them(number):
+    with subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(KILLED)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as run:
+        worker = int(run.stdout.readline())
+        time.sleep(0.2)
+        run.send_signal(number)
+    for _ in range(600):  # a loaded machine takes its time
+        if not alive(worker):
+            break
+        time.sleep(0.1)
+    assert not alive(worker)
+
+
+def alive(pid):
+    try:
+        os.kill(pid, 0)
+    except OSError:
+        return False
+    return "zombie" not in Path(f"/proc/{pid}/status").read_text() if Path("/proc").exists() else True
