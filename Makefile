@@ -7,7 +7,10 @@ ifneq ($(wildcard ../shared/data),)
 export TUPLET_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help setup kernels demo test test-slow test-deep check lint types imports format bench docs clean
+# The interpreter of `make test-oldest`.
+OLDEST_PYTHON ?= python3.11
+
+.PHONY: help setup kernels demo test test-slow test-deep test-oldest check lint types imports format bench docs clean
 help:            ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
 
@@ -37,6 +40,15 @@ test-deep: setup ## networks as local models, with torch
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt skorch
 	$(BIN)/pytest -m deep tests/test_deep.py src/tuplet/deep
 
+# Old versions of a library meet newer ones of what it requires itself and call what has been deprecated since:
+# that is no fault of ours.
+test-oldest: .venv-oldest/ready ## the test suite with the oldest supported versions
+	.venv-oldest/bin/pytest -n $(WORKERS) -m "not slow and not deep" -W ignore::DeprecationWarning
+.venv-oldest/ready: pyproject.toml constraints-oldest.txt
+	$(OLDEST_PYTHON) -m venv --clear .venv-oldest
+	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints-oldest.txt --editable '.[test]'
+	@touch $@
+
 check: lint types imports test  ## what CI runs
 
 lint: setup
@@ -61,4 +73,4 @@ docs: .venv/docs ## the documentation, in docs/_build/html
 	@touch $@
 
 clean:           ## remove what the targets made
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis docs/_build docs/api docs/gallery docs/results
+	rm -rf .venv .venv-* .pytest_cache .mypy_cache .ruff_cache .hypothesis docs/_build docs/api docs/gallery docs/results

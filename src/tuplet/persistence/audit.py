@@ -29,6 +29,7 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn._loss._loss import CyLossFunction  # its __module__ is "_loss" before scikit-learn 1.8
 
 from tuplet.exceptions import ModelFileError
 
@@ -71,6 +72,9 @@ _PRIVATE = frozenset(
         "sklearn.model_selection._split.KFold",
         "sklearn.model_selection._split.StratifiedKFold",
         "sklearn.utils._bunch.Bunch",
+        # Scorers of scikit-learn before 1.8 hold these.
+        "sklearn.utils._metadata_requests.MetadataRequest",
+        "sklearn.utils._metadata_requests.MethodMetadataRequest",
         *(f"sklearn.gaussian_process.kernels.{kernel}" for kernel in _KERNELS),
     }
 )
@@ -93,7 +97,7 @@ _ALLOWED = {
     "RandomGeneratorNode": r"numpy\.random\._generator\.Generator",
     "TypeNode": r"builtins\.(str|int|float|bool|object)|numpy\.\w+",
     "FunctionNode": r"numpy\.\w+|scipy\.special\.\w+(\.\w+)?",
-    "LossNode": r"sklearn\._loss\._loss\.Cy\w+|sklearn\.linear_model\._sgd_fast\.\w+",
+    "LossNode": rf"{re.escape(CyLossFunction.__module__)}\.Cy\w+|sklearn\.linear_model\._sgd_fast\.\w+",
     "ObjectNode": r"sklearn\.[\w.]+",
 }
 """Loaders and the types that they may name; for the last ones skops has lists of its own, which hold too."""
