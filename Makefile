@@ -10,7 +10,7 @@ endif
 # The interpreter of `make test-oldest`.
 OLDEST_PYTHON ?= python3.11
 
-.PHONY: help setup kernels demo test test-slow test-deep test-oldest check lint types imports format bench docs clean
+.PHONY: help setup kernels demo test test-slow test-deep test-oldest test-wheel check lint types imports format bench docs clean
 help:            ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
 
@@ -48,6 +48,9 @@ test-oldest: .venv-oldest/ready ## the test suite with the oldest supported vers
 	$(OLDEST_PYTHON) -m venv --clear .venv-oldest
 	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints-oldest.txt --editable '.[test]'
 	@touch $@
+
+test-wheel: setup ## build sdist and wheel, install the wheel into an empty environment and use it there
+	$(BIN)/python tests/wheel/build_and_use.py
 
 check: lint types imports test  ## what CI runs
 
