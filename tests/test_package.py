@@ -1,10 +1,12 @@
 """What pyproject.toml promises about the package."""
 
+import re
 import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT = SETTINGS["project"]
 
 
 def test_the_oldest_versions_that_are_tested_are_the_floors():
@@ -17,3 +19,13 @@ def test_the_oldest_versions_that_are_tested_are_the_floors():
     floors.remove("tuplet[save]")  # of `cli`, in `all` by itself, too
     assert len(floors) > 10
     assert sorted(floors) == [pin.replace("==", ">=") for pin in pinned]
+
+
+def test_the_citation_is_of_this_version():
+    (version,) = re.findall(r"^version: (.*)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.M)
+    assert version == PROJECT["version"]
+
+
+def test_everything_that_the_sdist_includes_exists():
+    included = SETTINGS["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
+    assert [name for name in included if not (ROOT / name.removeprefix("/")).exists()] == []
