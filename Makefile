@@ -1,22 +1,24 @@
 # Every target sets itself up: a fresh machine needs only Python 3.11+ and pip.
 PYTHON ?= python3
-BIN := .venv/bin
+VENV := .venv
+BIN := $(VENV)/bin
 WORKERS ?= 2
 # The benchmark sets, where a checkout has them beside it; tests that need them say so and skip otherwise.
 ifneq ($(wildcard ../shared/data),)
 export TUPLET_DATA ?= $(abspath ../shared/data)
 endif
 
-# The interpreter of `make test-oldest`.
+# The interpreter of `make test-oldest`, and those of `make test-pythons`.
 OLDEST_PYTHON ?= python3.11
+PYTHONS ?= $(shell for python in python3.11 python3.12 python3.13; do if $$python -c '' 2>/dev/null; then echo $$python; fi; done)
 
-.PHONY: help setup kernels demo test test-slow test-deep test-oldest test-wheel check lint types imports format bench docs clean
+.PHONY: help setup kernels demo test test-slow test-deep test-pythons test-oldest test-wheel check lint types imports format bench docs clean
 help:            ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
 
-setup: .venv/ready  ## virtual environment with everything, versions pinned
-.venv/ready: pyproject.toml constraints.txt hatch_build.py
-	$(PYTHON) -m venv .venv
+setup: $(VENV)/ready  ## virtual environment with everything, versions pinned
+$(VENV)/ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
@@ -39,6 +41,13 @@ test-deep: setup ## networks as local models, with torch
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt 'torch==2.13.0'
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt skorch
 	$(BIN)/pytest -m deep tests/test_deep.py src/tuplet/deep
+
+test-pythons: ## the test suite with each interpreter of PYTHONS, in .venv-3.11, .venv-3.12 ...
+	@echo "PYTHONS: $(or $(strip $(PYTHONS)),$(error No interpreter found; set PYTHONS))"
+	@failed=; for python in $(PYTHONS); do \
+	    version=$$($$python -c 'import sys; print("%d.%d" % sys.version_info[:2])') \
+	    && $(MAKE) test PYTHON=$$python VENV=.venv-$$version || failed="$$failed $$python"; \
+	done; test -z "$$failed" || { echo "Failed with:$$failed"; exit 1; }
 
 # Old versions of a library meet newer ones of what it requires itself and call what has been deprecated since:
 # that is no fault of ours.
@@ -68,10 +77,10 @@ format: setup    ## let ruff write
 bench: setup     ## the benchmarks, printed as ratios to named rivals
 	@$(BIN)/python benchmarks/run.py
 
-docs: .venv/docs ## the documentation, in docs/_build/html
+docs: $(VENV)/docs ## the documentation, in docs/_build/html
 	$(BIN)/sphinx-build -W --keep-going --quiet docs docs/_build/html
 	@echo "docs/_build/html/index.html"
-.venv/docs: .venv/ready
+$(VENV)/docs: $(VENV)/ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'
 	@touch $@
 
