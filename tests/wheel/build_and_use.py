@@ -14,6 +14,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
+PYTHON = Path(sys.executable)
 USER = HERE / "typed_user.py"
 MODULES = ("tuplet", "tuplet.evaluate", "tuplet.joint", "tuplet.losses", "tuplet.metrics")
 
@@ -45,14 +46,14 @@ def run(*command: str | Path, cwd: Path) -> str:
 
 def build(folder: Path) -> Path:
     """Return the wheel that is built from the sdist."""
-    run(sys.executable, "-m", "build", "--outdir", folder, ROOT, cwd=folder)  # the wheel from the sdist
+    run(PYTHON, "-m", "build", "--outdir", folder, ROOT, cwd=folder)  # the wheel from the sdist
     (wheel,) = folder.glob("tuplet-*.whl")
     return wheel
 
 
 def install(wheel: Path, folder: Path) -> Path:
     """Return the folder of the programs of a new environment with a wheel and its extra `cli`."""
-    run(sys.executable, "-m", "venv", folder, cwd=folder.parent)
+    run(PYTHON, "-m", "venv", folder, cwd=folder.parent)
     programs = folder / ("Scripts" if os.name == "nt" else "bin")
     pip = [programs / "python", "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
     run(*pip, "--constraint", ROOT / "constraints.txt", f"{wheel}[cli]", cwd=folder)
@@ -72,7 +73,7 @@ def use(programs: Path, folder: Path) -> None:
 
 def check_types(programs: Path, folder: Path) -> None:
     """Check the user's script strictly, and that type checkers see a type for every public name."""
-    mypy = [sys.executable, "-m", "mypy", "--strict", "--python-executable", programs / "python"]
+    mypy = [PYTHON, "-m", "mypy", "--strict", "--python-executable", programs / "python"]
     mypy += ["--config-file", "", "--cache-dir", folder / "mypy"]
     run(*mypy, USER, cwd=folder)
     names = json.loads(run(programs / "python", "-c", LIST_NAMES, *MODULES, cwd=folder))
