@@ -12,7 +12,7 @@ endif
 OLDEST_PYTHON ?= python3.11
 PYTHONS ?= $(shell for python in python3.11 python3.12 python3.13; do if $$python -c '' 2>/dev/null; then echo $$python; fi; done)
 
-.PHONY: help setup kernels demo test test-slow test-deep test-pythons test-oldest test-wheel check lint types imports format bench docs clean
+.PHONY: help setup kernels demo test test-fresh test-slow test-deep test-pythons test-oldest test-wheel check lint types imports format bench docs clean
 help:            ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
 
@@ -32,6 +32,11 @@ demo: setup      ## fit, query and decide on the Palmer penguins
 
 test: setup      ## the whole test suite
 	$(BIN)/pytest -n $(WORKERS) -m "not slow and not deep"
+
+# SEED=... repeats a run.
+SEED ?= $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
+test-fresh: setup ## the property tests on fresh examples
+	TUPLET_FRESH=1 $(BIN)/pytest -n $(WORKERS) -m "hypothesis and not slow and not deep" --hypothesis-seed=$(SEED)
 
 test-slow: setup ## the tests that take minutes
 	$(BIN)/pytest -n $(WORKERS) -m slow

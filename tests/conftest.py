@@ -8,7 +8,10 @@ from collections.abc import Callable, Iterator
 import pandas as pd
 import pytest
 
+from draws import load_profile
 from tuplet.datasets import load_dataset
+
+load_profile()
 
 
 @pytest.fixture

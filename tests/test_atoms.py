@@ -4,8 +4,9 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
+from draws import examples
 from tuplet.exceptions import InputError
 from tuplet.joint import Atoms, FactorGraph, JointDistribution
 from tuplet.joint import atoms as module
@@ -15,7 +16,7 @@ from tuplet.testing import check_joint
 from tuplet.testing.strategies import atoms
 from tuplet.typing import UNKNOWN
 
-few = settings(deadline=None, max_examples=40)
+few = examples(25)
 
 
 def shared(n: int, a: int, cards: tuple[int, ...], seed: int = 0) -> Atoms:

@@ -7,10 +7,11 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
+from draws import examples
 from troubled import Noted
 from tuplet import (
     AutoJointClassifier,
@@ -97,7 +98,7 @@ class Pretender:
     n=st.sampled_from([30, 700, 2500, 9000]),
     seed=st.integers(0, 1000),
 )
-@settings(deadline=None, max_examples=60)
+@examples(25)
 def test_at_any_moment_there_is_a_valid_mixture_or_none(budget, costs, n, seed):
     rng = np.random.default_rng(seed)
     clock = Hours(budget)

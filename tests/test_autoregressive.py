@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from draws import examples
 from outcome_tables import agree, possible_codes, project, restrict
 from tuplet.exceptions import ImpossibleEvidenceError, InputError, IntractableError
 from tuplet.joint import Autoregressive, Enumerate, MonteCarlo, Search, dense
@@ -114,8 +115,8 @@ def assert_frequencies(joint, truth, size=3000):
 
 CARDS = st.lists(st.integers(1, 4), min_size=1, max_size=5).map(tuple)
 SEEDS = st.integers(0, 2**32 - 1)
-quick = settings(deadline=None, max_examples=50)
-seeded = settings(deadline=None, max_examples=15, derandomize=True)  # random errors: the same ones every time
+quick = examples(25)
+seeded = examples(15, derandomize=True)  # random errors: the same ones every time
 
 # -- exact answers ----------------------------------------------------------------------------------------
 

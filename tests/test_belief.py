@@ -5,9 +5,10 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from draws import examples
 from tuplet.exceptions import ConvergenceWarning, ImpossibleEvidenceError, InputError
 from tuplet.inference import BeliefPropagation, Exact, Factor, Problem
 from tuplet.inference.messages import Messages
@@ -64,7 +65,7 @@ def forests(draw: st.DrawFn) -> FactorGraph:
     return FactorGraph(cards[:m], factors, n, cards[m:])
 
 
-@settings(deadline=None, max_examples=120)
+@examples(40)
 @given(forests())
 def test_exact_on_forests(exact):
     loopy = with_engine(exact, BeliefPropagation(tol=1e-10))
@@ -81,7 +82,7 @@ def test_exact_on_forests(exact):
     assert np.isfinite(exact.log_prob(loopy.sample(3, 0))).all()
 
 
-@settings(deadline=None, max_examples=60)
+@examples(25)
 @given(factor_graphs(), st.integers(1, 3))
 def test_shapes_and_ranges_on_any_graph(joint, k):
     loopy = with_engine(joint, BeliefPropagation(max_iter=30))

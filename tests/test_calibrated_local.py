@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 from sklearn.calibration import CalibratedClassifierCV
@@ -21,6 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
+from draws import examples
 from tuplet import BayesNetClassifier, ChainClassifier
 from tuplet.local import FamilyScorer, SmoothedClassifier
 from tuplet.local.calibration import Calibration, is_made_of_trees, needs_calibration
@@ -73,7 +74,7 @@ def test_it_is_the_classifier_of_all_rows_that_is_calibrated(estimator):
     assert (np.diff(model.proba(X)[order, 1]) >= -1e-12).all()  # no decision of two classes turns against it
 
 
-@settings(max_examples=5, deadline=None)
+@examples(5)
 @given(seed=st.integers(0, 10_000), power=st.sampled_from([0.4, 0.7, 1.0]), n_classes=st.sampled_from([2, 4]))
 def test_the_two_numbers_are_the_best(seed, power, n_classes):
     rng = np.random.default_rng(seed)
@@ -163,7 +164,7 @@ def chain_of_labels(m=6, n=300):
     return X, codes
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(seed=st.integers(0, 10_000), missing=st.booleans())
 def test_a_promise_is_the_gain_of_a_regression_on_the_parents_alone(seed, missing):
     """Iterative scaling finds what a numerical optimiser finds, for the same pseudo-row."""

@@ -6,7 +6,7 @@ import io
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tuplet.datasets import load_penguins, read_table, write_arff, write_parquet
@@ -20,7 +20,6 @@ def together(*args, **kwargs):
     return pd.concat([chunk.frame for chunk in read_chunks(*args, **kwargs)])
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(cells, st.integers(-9, 9)), min_size=1, max_size=30), st.integers(5, 200))
 def test_pieces_of_text_make_the_whole(rows, block):
     """With quotes, separators and line feeds within fields, and pieces that end anywhere."""

@@ -9,7 +9,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer
@@ -24,6 +24,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEnc
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from draws import examples
 from tuplet import (
     ChainClassifier,
     IndependentClassifier,
@@ -89,7 +90,7 @@ def obvious(train, test):
     return pd.DataFrame(answer)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(25)
 @given(frames())
 def test_columns_become_the_numbers_that_they_should(pair):
     train, test = pair

@@ -8,10 +8,11 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
+from draws import examples
 from tuplet.evaluate.plots import (
     groups_from_difference,
     groups_from_p_values,
@@ -66,7 +67,7 @@ def maximal(names, alike):
     return [clique for clique in cliques if not any(clique < other for other in cliques)]
 
 
-@settings(max_examples=40)
+@examples(25)
 @given(n=st.integers(1, 6), data=st.data())
 def test_groups_from_p_values_are_the_maximal_cliques(n, data):
     names = [f"m{i}" for i in range(n)]
@@ -82,7 +83,7 @@ def test_groups_from_p_values_are_the_maximal_cliques(n, data):
     assert all(group == sorted(group, key=order.index) for group in groups)
 
 
-@settings(max_examples=40)
+@examples(25)
 @given(
     ranks=st.lists(st.sampled_from([1.0, 1.5, 2.0, 2.25, 3.0, 3.75, 5.0]), min_size=1, max_size=7),
     difference=st.sampled_from([0.25, 0.5, 0.75, 1.0, 2.0, 9.0]),

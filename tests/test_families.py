@@ -2,7 +2,7 @@ from itertools import chain, combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from joblib import parallel_config
 from sklearn.ensemble import RandomForestClassifier
@@ -11,6 +11,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
+from draws import examples
 from tuplet.exceptions import InputError
 from tuplet.local import likelihood
 from tuplet.local.families import FamilyScorer
@@ -159,7 +160,7 @@ def test_unknown_parents_speak_neither_for_nor_against_them():
 # -- what the search relies on -----------------------------------------------------------------------------
 
 
-@settings(max_examples=10, deadline=None)
+@examples(10)
 @given(
     seed=st.integers(0, 10_000),
     score=st.sampled_from(["bic", "bic-true", "aic", "aic-true", lambda n_free, n: n_free**1.5]),
@@ -229,7 +230,7 @@ def test_pruning_does_not_change_the_best_network():
         assert best.score == pytest.approx(other.score, abs=1e-9)
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(seed=st.integers(0, 10_000))
 def test_more_parents_never_lower_the_training_likelihood(seed):
     """Proposition 3.5, for local models that are optimal, not penalised and not smoothed.

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib import pyplot as plt
 from scipy import sparse
@@ -17,6 +17,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
+from draws import examples
 from tuplet import BayesNetClassifier, IndependentClassifier
 from tuplet.exceptions import InputError
 from tuplet.local import FamilyScorer, MixedNaiveBayes
@@ -139,7 +140,7 @@ def brute_force(scorer, m, features, largest_classes, largest_features):
     return max(sum(best[child, parents] for child, parents in enumerate(graph)) for graph in graphs)
 
 
-@settings(max_examples=4, deadline=None)
+@examples(4)
 @given(seed=st.integers(0, 10_000), discrete_as=st.sampled_from(["parents", "both"]))
 def test_pruning_with_features_does_not_change_the_best_network(seed, discrete_as):
     features, labels = draw(seed, n=90)
@@ -155,7 +156,7 @@ def test_pruning_with_features_does_not_change_the_best_network(seed, discrete_a
     assert model.proven_
 
 
-@settings(max_examples=50, deadline=None)
+@examples(25)
 @given(seed=st.integers(0, 10_000), floor=st.sampled_from([-np.inf, -4.0, 0.0]))
 def test_the_best_subset_is_found_by_looking_at_as_little_as_possible(seed, floor):
     rng = np.random.default_rng(seed)

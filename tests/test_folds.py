@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from iterstrat.ml_stratifiers import MultilabelStratifiedKFold
 from scipy import sparse
@@ -12,6 +12,7 @@ from scipy.stats import norm
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_val_score
 
+from draws import examples
 from tuplet.evaluate.folds import StratifiedFolds, duplicate_groups, make_folds
 from tuplet.exceptions import InputError
 from tuplet.space import ClassSpace
@@ -60,7 +61,7 @@ def correlated_labels(n, m, seed, rates):
 # -- stratified folds --------------------------------------------------------------------------------------
 
 
-@settings(max_examples=60, deadline=None)
+@examples(25)
 @given(Y=labels(), data=st.data())
 def test_every_row_is_tested_once_and_sizes_differ_by_one(Y, data):
     n_splits = data.draw(st.integers(2, min(10, len(Y))))
@@ -72,7 +73,7 @@ def test_every_row_is_tested_once_and_sizes_differ_by_one(Y, data):
     assert np.array_equal(fold, folds_of(StratifiedFolds(n_splits, random_state=seed), Y))
 
 
-@settings(max_examples=60, deadline=None)
+@examples(25)
 @given(Y=labels(), data=st.data())
 def test_groups_stay_together_and_no_fold_is_empty(Y, data):
     n_groups = data.draw(st.integers(2, len(Y)))
@@ -213,7 +214,7 @@ def test_equal_rows_are_one_group():
     assert duplicate_groups(sparse.csr_matrix([[0, 1], [0, 1], [1, 0]])).tolist() == [0, 0, 1]
 
 
-@settings(max_examples=30, deadline=None)
+@examples(25)
 @given(n=st.integers(1, 30), d=st.integers(1, 40), seed=st.integers(0, 1000))
 def test_groups_are_the_distinct_rows(n, d, seed):
     rng = np.random.default_rng(seed)

@@ -5,13 +5,14 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from scipy.special import logsumexp
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 
+from draws import examples
 from tuplet.datasets import load_penguins, sample_mdc_problem
 from tuplet.exceptions import InputError, IntractableError
 from tuplet.inference.plan import make_plan
@@ -101,7 +102,7 @@ def enumerated(network, d, row):
 
 
 @given(st.integers(0, 2**20), st.sampled_from([0.0, 0.3, 1.0]))
-@settings(max_examples=40, deadline=None)
+@examples(25)
 def test_marginals_are_those_of_pyagrum(seed, gaps):
     network, d = random_network(seed)
     codes = drawn(network, d, 5, gaps, seed)
@@ -111,7 +112,7 @@ def test_marginals_are_those_of_pyagrum(seed, gaps):
 
 
 @given(st.integers(0, 2**20), st.sampled_from([0.0, 0.4]))
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_the_mode_and_all_outcomes_are_those_of_enumeration(seed, gaps):
     network, d = random_network(seed, d=3, m=4)
     codes = drawn(network, d, 4, gaps, seed)

@@ -8,11 +8,12 @@ import matplotlib.pyplot as plt
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.patches import FancyBboxPatch, PathPatch, Polygon
 from scipy.optimize import LinearConstraint, minimize
 
+from draws import examples
 from tuplet.exceptions import InputError, MissingDependencyError
 from tuplet.plots import plot_graph
 from tuplet.plots.layers import components, count_crossings, layered
@@ -53,7 +54,7 @@ CHAIN = ((), (0,), (1,), (2,))
 # -- layers ------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=40, deadline=None)
+@examples(25)
 @given(dags())
 def test_components_are_those_of_networkx(parents):
     graph = nx.Graph(edges(parents))
@@ -63,7 +64,7 @@ def test_components_are_those_of_networkx(parents):
     assert all(len(one) >= len(other) for one, other in pairwise(found))
 
 
-@settings(max_examples=40, deadline=None)
+@examples(25)
 @given(dags())
 def test_every_edge_goes_from_layer_to_layer(parents):
     graph = layered(parents)
@@ -83,7 +84,7 @@ def crossings_of(graph):
     return count_crossings(graph.layers, below)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(25)
 @given(dags())
 def test_crossings_are_counted_pair_by_pair(parents):
     graph = layered(parents)
@@ -95,7 +96,7 @@ def test_crossings_are_counted_pair_by_pair(parents):
     assert crossings_of(graph) == expected
 
 
-@settings(max_examples=40, deadline=None)
+@examples(25)
 @given(st.integers(1, 40), st.integers(0, 2**32 - 1))
 def test_trees_have_no_crossings(n, seed):
     parents = random_forest(np.random.default_rng(seed), n)
@@ -124,7 +125,7 @@ def overlap(one, other):
     return (gap < -1e-6).all()
 
 
-@settings(max_examples=40, deadline=None)
+@examples(25)
 @given(dags(), st.integers(0, 2**32 - 1), st.sampled_from([(800.0, 540.0), (200.0, 900.0), (900.0, 100.0)]))
 def test_nothing_lies_on_a_box(parents, seed, page):
     rng = np.random.default_rng(seed)
@@ -149,7 +150,7 @@ def test_nothing_lies_on_a_box(parents, seed, page):
         assert (np.diff(line[:, along]) >= -1e-9).all()
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(dags(max_nodes=8).filter(edges))
 def test_places_across_layers_are_the_best(parents):
     """The sweeps against a general solver of the same convex problem."""

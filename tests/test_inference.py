@@ -5,9 +5,10 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from draws import examples
 from tuplet.exceptions import ConvergenceWarning, ImpossibleEvidenceError, InputError, IntractableError
 from tuplet.inference import BeliefPropagation, Exact, Factor, Problem, make_plan, noisy_or
 from tuplet.inference.plan import min_fill_order
@@ -35,7 +36,7 @@ def grid(side: int, n: int, strength: float, engine=None, seed: int = 0) -> Fact
     return FactorGraph((2,) * (side * side), factors, n, engine=engine or Exact())
 
 
-@settings(deadline=None, max_examples=60)
+@examples(25)
 @given(factor_graphs())
 def test_clique_and_factor_marginals_equal_enumeration(joint):
     problem, engine = joint._problem, Exact()
@@ -70,7 +71,7 @@ def test_factor_marginals_are_the_gradient_of_the_log_partition():
             np.testing.assert_allclose((values[0] - values[1]) / (2 * step), gradient[cell], atol=1e-8)
 
 
-@settings(deadline=None, max_examples=40)
+@examples(25)
 @given(factor_graphs(), st.integers(1, 3))
 def test_chunks_of_rows_change_nothing(joint, chunk_rows):
     plan = make_plan(joint._problem.cards, joint._problem.scopes)
@@ -179,7 +180,7 @@ def test_min_fill_finds_the_width_of_known_graphs():
     assert make_plan((2,) * 6, complete).width == 5
 
 
-@settings(deadline=None, max_examples=40)
+@examples(25)
 @given(rule_graphs())
 def test_noisy_or_tables_give_the_formula(joint):
     """A rule by itself: p (1 - Q) + (1 - p) Q with Q the product of the inhibitions."""

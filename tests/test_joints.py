@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from draws import examples
 from tuplet.exceptions import InputError, IntractableError
 from tuplet.joint import Atoms, FactorGraph, JointDistribution
 from tuplet.joint.base import all_outcomes
@@ -12,7 +13,7 @@ from tuplet.testing import check_joint, enumerate_joint
 from tuplet.testing.strategies import FORMS, cardinalities, joints
 from tuplet.typing import UNKNOWN
 
-thorough = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+thorough = examples(25)
 
 
 @pytest.mark.parametrize("form", sorted(FORMS))

@@ -6,7 +6,7 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -24,6 +24,7 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import threadpool_limits
 
+from draws import examples
 from tuplet.exceptions import InputError, IntractableError
 from tuplet.joint.base import all_outcomes
 from tuplet.local import SmoothedClassifier, StackedModel, default_estimator
@@ -341,7 +342,7 @@ def test_unknown_parents_in_training_are_neutral():
     assert np.isfinite(model.log_proba(X, never)).all()
 
 
-@settings(deadline=None, max_examples=25)
+@examples(25)
 @given(st.integers(0, 10**6))
 def test_any_missing_labels_leave_a_proper_distribution(seed):
     X, parents, child, rng = data(n=30, seed=seed)

@@ -4,10 +4,11 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import fbeta_score, jaccard_score
 
+from draws import examples
 from tuplet.exceptions import ApproximationWarning, InputError, IntractableError, LabelError
 from tuplet.joint import Atoms, Mode
 from tuplet.joint.base import all_outcomes
@@ -95,7 +96,7 @@ BINARY = {
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("loss", ANY_CARDS)
-@settings(max_examples=8, deadline=None)
+@examples(8)
 @given(data=st.data())
 def test_no_answer_costs_less_than_the_decision(data, loss, form):
     cards = data.draw(mixed_cards)
@@ -104,7 +105,7 @@ def test_no_answer_costs_less_than_the_decision(data, loss, form):
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("loss", BINARY)
-@settings(max_examples=8, deadline=None)
+@examples(8)
 @given(data=st.data())
 def test_no_set_costs_less_than_the_decision(data, loss, form):
     cards = data.draw(binary_cards)
@@ -112,7 +113,7 @@ def test_no_set_costs_less_than_the_decision(data, loss, form):
 
 
 @pytest.mark.parametrize("make", [*ANY_CARDS.values(), *BINARY.values()])
-@settings(max_examples=10, deadline=None)
+@examples(10)
 @given(data=st.data())
 def test_a_row_is_decided_the_same_alone_and_in_a_batch(data, make):
     joint = data.draw(tied_atoms((2, 2, 2)))

@@ -3,12 +3,13 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 
+from draws import examples
 from tuplet.exceptions import InputError
 from tuplet.local import batches
 from tuplet.local.batches import is_plain_bayes, make_batch
@@ -70,7 +71,7 @@ def one_by_one(model, X, y, blocks, q, k, weight, new):
     return answer, totals
 
 
-@settings(max_examples=200, deadline=None)
+@examples(50)
 @given(
     seed=st.integers(0, 100_000),
     n=st.integers(1, 90),
@@ -116,7 +117,7 @@ def both(make):
     return make(MixedNaiveBayes()), make(SlowBayes())
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(
     seed=st.integers(0, 100_000),
     n=st.integers(2, 80),

@@ -6,12 +6,13 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
+from draws import examples
 from tuplet.exceptions import ConvergenceWarning, InputError
 from tuplet.kernels.logistic import _exp, _log
 from tuplet.local.many_logistic import LogisticBatch, ManyLogistic, fit_many
@@ -47,7 +48,7 @@ def gradient_norm(X: np.ndarray, y: np.ndarray, weight: np.ndarray, C: float, fi
     return max(np.abs(of_coef[rows]).max(initial=0), np.abs(residual.sum(axis=0)).max())
 
 
-@settings(max_examples=100, deadline=None)
+@examples(30)
 @given(
     seed=st.integers(0, 10**6),
     n=st.integers(2, 90),
@@ -85,7 +86,7 @@ def test_every_block_has_the_coefficients_and_likelihood_of_scikit_learn(
         assert fits.train_log_likelihood[g] == pytest.approx(expected, abs=1e-6 * len(rows))
 
 
-@settings(max_examples=300, deadline=None)
+@examples(60)
 @given(
     seed=st.integers(0, 10**6),
     n=st.integers(3, 60),

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn import metrics as theirs
@@ -13,6 +13,7 @@ from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from draws import examples
 from tuplet import metrics
 from tuplet.exceptions import ApproximationWarning, InputError
 from tuplet.joint import Atoms, Mode
@@ -63,7 +64,7 @@ THEIRS = {
 
 
 @pytest.mark.parametrize("name", THEIRS)
-@settings(max_examples=40, deadline=None)
+@examples(25)
 @given(data=st.data())
 def test_binary_labels_give_the_numbers_of_scikit_learn(data, name):
     n, m = data.draw(st.integers(1, 12)), data.draw(st.integers(2, 5))
@@ -84,7 +85,7 @@ def test_macro_of_one_many_valued_variable_is_that_of_scikit_learn(name):
     assert ours == pytest.approx(function(y_true, y_pred, average="macro"))
 
 
-@settings(max_examples=40, deadline=None)
+@examples(25)
 @given(st.integers(0, 2**20))
 def test_many_valued_labels_agree_with_sets_of_pairs(seed):
     rng = np.random.default_rng(seed)

@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import logsumexp
 
+from draws import examples
 from outcome_tables import agree, possible_codes, project, restrict
 from tuplet.exceptions import ImpossibleEvidenceError, InputError, IntractableError
 from tuplet.inference import Factor
@@ -124,7 +125,7 @@ def assert_exact(joint, truth, rng):
 
 CARDS = st.lists(st.integers(1, 4), min_size=1, max_size=5).map(tuple)
 SEEDS = st.integers(0, 2**32 - 1)
-quick = settings(deadline=None, max_examples=40)
+quick = examples(25)
 
 # -- every query ------------------------------------------------------------------------------------------
 
@@ -161,7 +162,7 @@ def test_conditioning_marginals_and_rows_equal_enumeration(cards, seed):
 
 
 @given(CARDS, SEEDS)
-@settings(deadline=None, max_examples=15, derandomize=True)
+@examples(15, derandomize=True)
 def test_draws_have_the_right_frequencies(cards, seed):
     rng = np.random.default_rng(seed)
     joint, truth = random_mixture(cards, 3, rng)
@@ -205,7 +206,7 @@ def beyond_enumeration(seed, forms, n=4, **options):
 
 
 @given(SEEDS, st.lists(st.sampled_from(FORMS), min_size=1, max_size=4), st.integers(1, 7))
-@settings(deadline=None, max_examples=40)
+@examples(25)
 def test_branch_and_bound_proves_the_best(seed, forms, k):
     joint, truth = beyond_enumeration(seed, forms)
     assert joint.n_outcomes >= 64
@@ -213,7 +214,7 @@ def test_branch_and_bound_proves_the_best(seed, forms, k):
 
 
 @given(SEEDS, st.lists(st.sampled_from(FORMS), min_size=1, max_size=4))
-@settings(deadline=None, max_examples=25)
+@examples(25)
 def test_branch_and_bound_after_conditioning(seed, forms):
     joint, truth = beyond_enumeration(seed, forms)
     evidence = possible_codes(truth, joint.cards, np.random.default_rng(seed), share=0.8)
@@ -221,7 +222,7 @@ def test_branch_and_bound_after_conditioning(seed, forms):
 
 
 @given(SEEDS, st.lists(st.sampled_from(FORMS), min_size=2, max_size=4), st.sampled_from([0, 1, 3]))
-@settings(deadline=None, max_examples=40)
+@examples(25)
 def test_small_budgets_give_valid_outcomes_and_honest_flags(seed, forms, max_nodes):
     joint, truth = beyond_enumeration(seed, forms, search=Search(max_nodes))
     mode = joint.mode()

@@ -5,11 +5,12 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 
+from draws import examples
 from tuplet import (
     BayesNetClassifier,
     ChainClassifier,
@@ -48,7 +49,7 @@ def never_falls(path):
     return bool((np.diff(path) >= -1e-7 * np.abs(path[:-1])).all())
 
 
-@settings(deadline=None, max_examples=8)
+@examples(8)
 @given(st.integers(0, 1000), st.sampled_from([0.05, 1.0]), st.sampled_from(["split", "inputs"]))
 def test_em_never_lowers_its_objective(seed, C, parametrisation):
     X, Y = data(n=60, seed=seed)
@@ -135,7 +136,6 @@ def test_no_two_trees_are_the_same_and_edges_of_the_user_are_kept():
         assert (0, 1) not in edges(parents)
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(-4, 12), min_size=9, max_size=9))
 def test_forests_come_in_descending_order(values):
     gains = np.array(values).reshape(3, 3) / 4  # sums are exact, so that only equal forests tie

@@ -1,11 +1,12 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 from sklearn.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from draws import examples
 from tuplet.exceptions import InputError
 from tuplet.local.bayes import MixedNaiveBayes
 
@@ -64,7 +65,7 @@ def test_both_kinds_are_the_product_of_both():
     np.testing.assert_allclose(joint, expected, rtol=1e-12)
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(seed=st.integers(0, 10_000))
 def test_what_is_missing_is_left_out(seed):
     """The oracle takes every value that is there by itself."""

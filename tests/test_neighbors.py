@@ -3,10 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from skmultilearn.adapt import MLkNN
 
+from draws import examples
 from tuplet.exceptions import InputError
 from tuplet.joint import FactorGraph
 from tuplet.models.neighborhoods import Neighborhoods
@@ -74,7 +75,7 @@ def test_the_joint_is_the_product_of_the_marginals():
     np.testing.assert_allclose(prediction.log_prob(Y), product)
 
 
-@settings(max_examples=30, deadline=None)
+@examples(25)
 @given(st.lists(st.integers(1, 4), min_size=6, max_size=12), st.integers(1, 8), st.integers(0, 1000))
 def test_weights_are_numbers_of_rows(weights, k, seed):
     rng = np.random.default_rng(seed)

@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from draws import examples
 from tuplet.datasets import read_bif, sample_mdc_problem, write_bif
 from tuplet.exceptions import InputError
 from tuplet.networks import Network, bif_text
@@ -83,7 +84,7 @@ def test_pyagrum_reads_the_same_network(tmp_path):
 
 
 @given(networks())
-@settings(max_examples=60, deadline=None)
+@examples(25)
 def test_what_is_written_is_read_to_the_last_digit(network):
     again = read_bif(bif_text(network))
     assert (again.names, again.states, again.parents) == (network.names, network.states, network.parents)
@@ -171,7 +172,7 @@ def test_a_network_is_checked():
 
 
 @given(networks())
-@settings(max_examples=15, deadline=None)
+@examples(15)
 def test_samples_follow_the_network(network):
     codes = network.sample(20_000, random_state=1)
     outcomes = np.array(list(itertools.product(*map(range, network.cards))))

@@ -6,10 +6,11 @@ import math
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
+from draws import examples
 from test_networks_scores import slow_raw, slow_score
 from tuplet.exceptions import InputError
 from tuplet.inference.plan import min_fill_order
@@ -165,7 +166,7 @@ def test_the_search_finds_the_best_of_all_orders(seed, k, moves):
 
 
 @given(st.integers(0, 2**20), st.sampled_from([None, 1, 2, 3]), st.sampled_from([None, 1, 2]), st.booleans())
-@settings(max_examples=30, deadline=None)
+@examples(25)
 def test_a_move_gains_what_full_evaluation_says(seed, k, width, gaps):
     codes, cards, d = problem(seed, n=60, d=5, m=5, many=seed % 2 == 1)
     rng = np.random.default_rng(seed)
@@ -390,7 +391,7 @@ def test_pure_filter(seed):
     st.integers(1, 4),
     st.booleans(),
 )
-@settings(max_examples=120, deadline=None)
+@examples(40)
 def test_every_graph_obeys_its_family_and_its_bounds(seed, structure, criterion, k, width, most, gaps):
     codes, cards, d = problem(seed, n=60, d=5, m=6, many=seed % 2 == 1)
     if gaps:
@@ -417,7 +418,7 @@ def test_every_graph_obeys_its_family_and_its_bounds(seed, structure, criterion,
 
 
 @given(st.integers(0, 2**20))
-@settings(max_examples=40, deadline=None)
+@examples(25)
 def test_a_three_part_graph_knows_its_pruned_graph(seed):
     codes, cards, d = problem(seed, n=60, d=6, m=6)
     graph = ThreePartGraph(greedy_network(CountScorer(codes, cards, d), some_order(seed, 6, 6)).parents, d)

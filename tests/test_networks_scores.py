@@ -4,10 +4,11 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import gammaln
 
+from draws import examples
 from tuplet.exceptions import InputError
 from tuplet.inference.plan import min_fill_order
 from tuplet.networks import CountScorer
@@ -64,7 +65,7 @@ def rows(draw, gaps=True):
 
 
 @given(rows(), st.sampled_from(CRITERIA))
-@settings(max_examples=80, deadline=None)
+@examples(25)
 def test_scores_are_the_sums_of_the_text_books(data, criterion):
     codes, cards, weights = data
     scorer = CountScorer(codes, cards, 1, criterion=criterion, sample_weight=weights, equivalent_size=3.0)
@@ -106,7 +107,7 @@ def test_whole_weights_are_repetitions():
 
 
 @given(st.integers(1, 9), st.integers(0, 2**20))
-@settings(max_examples=80, deadline=None)
+@examples(25)
 def test_width_is_that_of_min_fill(n, seed):
     rng = np.random.default_rng(seed)
     graph = np.triu(rng.random((n, n)) < 0.4, 1)

@@ -6,12 +6,13 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 from sklearn.linear_model import Ridge
 
+from draws import examples
 from tuplet import IndependentClassifier
 from tuplet.exceptions import ConvergenceWarning, InputError
 from tuplet.inference import BeliefPropagation, Exact
@@ -80,7 +81,7 @@ def random_metric(rng, m, rank):
     return half @ half.T
 
 
-@settings(max_examples=30, deadline=None)
+@examples(25)
 @given(st.integers(1, 4), st.integers(0, 4), st.integers(0, 10_000))
 def test_impostors_are_the_most_violating_points_of_the_cube(m, rank, seed):
     rng = np.random.default_rng(seed)

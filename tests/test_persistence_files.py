@@ -9,12 +9,13 @@ import zipfile
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.tree import DecisionTreeClassifier
 
+from draws import examples
 from tuplet.exceptions import MissingDependencyError, ModelFileError, TupletWarning
 from tuplet.models import IndependentClassifier, PriorClassifier
 from tuplet.persistence import load_model, read_header, save_model
@@ -41,7 +42,7 @@ def intact(tmp_path_factory):
 
 
 @given(st.data())
-@settings(max_examples=100, deadline=None)
+@examples(30)
 def test_a_damaged_file_is_an_error_or_the_same_model(intact, tmp_path_factory, data):
     content, expected = intact
     damage = bytearray(content)
@@ -59,7 +60,7 @@ def test_a_damaged_file_is_an_error_or_the_same_model(intact, tmp_path_factory, 
 
 
 @given(st.data())
-@settings(max_examples=40, deadline=None)
+@examples(25)
 def test_a_truncated_file_is_an_error(intact, tmp_path_factory, data):
     content, _ = intact
     path = tmp_path_factory.mktemp("short") / "model.tuplet"

@@ -8,11 +8,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import entropy
 from sklearn.metrics import mutual_info_score
 
+from draws import examples
 from tuplet import (
     AutoJointClassifier,
     NeighborClassifier,
@@ -98,7 +99,7 @@ def coverage_by_hand(table, truth, k):
     return np.mean(observed), np.mean(expected)
 
 
-@settings(deadline=None, max_examples=15)
+@examples(15)
 @given(st.integers(0, 1000), st.sampled_from([0.0, 0.4, 0.8]))
 def test_coverage_is_what_counting_all_outcomes_gives(seed, missing):
     joint, table = random_joint(12, seed)

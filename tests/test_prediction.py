@@ -10,11 +10,12 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from scipy.stats import norm
 
+from draws import examples
 from tuplet import ChainClassifier, load_penguins
 from tuplet.exceptions import (
     ApproximationWarning,
@@ -33,7 +34,7 @@ from tuplet.space import ClassSpace
 from tuplet.typing import UNKNOWN
 
 mpl.use("Agg")
-quick = settings(deadline=None, max_examples=40)
+quick = examples(25)
 
 Y = pd.DataFrame(
     {

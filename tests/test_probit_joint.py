@@ -4,10 +4,11 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
+from draws import examples
 from tuplet.exceptions import InputError, IntractableError
 from tuplet.joint import Atoms, Mixture, Probit, Search
 from tuplet.joint.base import all_outcomes
@@ -26,7 +27,7 @@ def posterior(n_draws, n, q, seed=0, spread=0.2, dof=3):
     return rng.normal(size=(n, q)) + 2 * spread * rng.normal(size=(n_draws, n, q)), matrices
 
 
-@settings(max_examples=8, deadline=None)
+@examples(8)
 @given(
     q=st.integers(1, 4),
     n=st.integers(1, 3),

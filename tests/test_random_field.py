@@ -6,12 +6,13 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import log_softmax, logsumexp
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
+from draws import examples
 from tuplet import IndependentClassifier
 from tuplet.exceptions import ApproximationWarning, ConvergenceWarning, InputError, IntractableError
 from tuplet.inference import BeliefPropagation, Exact
@@ -91,7 +92,7 @@ def test_factors_are_the_scores_times_the_indicators():
     np.testing.assert_allclose(total, expected, atol=1e-12)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(25)
 @given(
     st.integers(0, 10_000),
     st.lists(st.integers(1, 4), min_size=1, max_size=5),

@@ -2,9 +2,10 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from draws import examples
 from tuplet.exceptions import ConvergenceWarning, ImpossibleEvidenceError, InputError, IntractableError
 from tuplet.inference import BeliefPropagation
 from tuplet.joint import Search
@@ -147,14 +148,14 @@ def possible(joint):
 
 
 @given(rule_joints())
-@settings(max_examples=60, deadline=None)
+@examples(25)
 def test_every_query_agrees_with_enumeration(joint):
     assume(possible(joint))
     check_joint(joint)
 
 
 @given(rule_joints(products_only=True))
-@settings(max_examples=40, deadline=None)
+@examples(25)
 def test_exact_methods_agree(joint):
     assume(possible(joint))
     answers = [Sums(joint.cards, joint.factors, method).marginals(joint.log_beliefs) for method in EXACT]

@@ -3,9 +3,10 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from draws import examples
 from tuplet.exceptions import InputError
 from tuplet.rules import Is, Label, NoisyOr, Rule, RuleSet, compile_rules
 from tuplet.rules.formula import And, Iff, Implies, Not, Or, Xor
@@ -117,7 +118,7 @@ def holds(formula, outcome):
     formulas(st.sampled_from([Is(*value) for value in VALUES] + [Label(n) for n in "pqrstw"])),
     st.sampled_from([0.0, 0.2, 0.9, 1.0]),
 )
-@settings(max_examples=200)
+@examples(50)
 def test_factors_agree_with_logic_on_every_outcome(formula, p):
     (factor,) = compile_rules([Rule(formula, p)], SPACE)
     for codes in itertools.product(range(3), range(2), range(2)):

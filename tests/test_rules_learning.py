@@ -4,9 +4,10 @@ import time
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from draws import examples
 from tuplet.exceptions import TupletWarning
 from tuplet.joint.base import all_outcomes
 from tuplet.rules import NoisyOr, Rule, RuleJoint, compile_rules
@@ -115,7 +116,7 @@ def test_the_regulariser_has_the_right_derivatives_and_a_soft_minimum_between_0_
 
 
 @given(st.integers(0, 10_000))
-@settings(max_examples=40, deadline=None)
+@examples(25)
 def test_the_canonical_form_is_the_same_rule(seed):
     rng = np.random.default_rng(seed)
     costs = tuple(rng.exponential(1.0, card) for card in (2, 3))

@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from draws import examples
 from tuplet.exceptions import InputError
 from tuplet.joint.base import all_outcomes
 from tuplet.joint.nodes import OpenNodes
@@ -70,7 +71,7 @@ CARDS = st.lists(st.integers(1, 4), min_size=1, max_size=5).map(tuple)
     st.sampled_from([0.0, 0.3, 1e6]),
     st.integers(0, 3),
 )
-@settings(deadline=None, max_examples=60)
+@examples(25)
 def test_finds_and_proves_the_best_whatever_the_bounds(cards, seed, k, looseness, dive):
     rng = np.random.default_rng(seed)
     table = random_table(rng, cards, 3, looseness)
@@ -80,7 +81,7 @@ def test_finds_and_proves_the_best_whatever_the_bounds(cards, seed, k, looseness
 
 
 @given(CARDS, st.integers(0, 2**32 - 1), st.integers(1, 5), st.integers(0, 6), st.booleans())
-@settings(deadline=None, max_examples=60)
+@examples(25)
 def test_a_small_budget_never_claims_too_much(cards, seed, k, budget, with_start):
     rng = np.random.default_rng(seed)
     table = random_table(rng, cards, 3, looseness=0.5)

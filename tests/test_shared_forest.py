@@ -3,10 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 
+from draws import examples
 from tuplet import IndependentClassifier, SharedForestClassifier, load_penguins
 from tuplet.exceptions import InputError
 from tuplet.metrics import joint_log_loss
@@ -76,7 +77,7 @@ def test_shares_are_learned_from_some_of_many_rows(monkeypatch):
 
 
 @given(st.integers(0, 100), st.sampled_from([0.0, 0.3]))
-@settings(deadline=None, max_examples=10)
+@examples(10)
 def test_the_joint_is_sound(seed, gaps):
     X, Y = rows(seed, gaps=gaps)
     forest = ExtraTreesClassifier(5, bootstrap=True)

@@ -4,12 +4,13 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 from sklearn.linear_model import LogisticRegression
 
+from draws import examples
 from tuplet.exceptions import ConvergenceWarning
 from tuplet.local import shifts
 from tuplet.local.shifts import STRENGTH, Columns, Shared, Shifts, log_proba, own_log_proba
@@ -47,7 +48,7 @@ def slow_objective(theta, Z, offset, y, blocks, weight, C, card):
     return value
 
 
-@settings(deadline=None, max_examples=15)
+@examples(15)
 @given(st.integers(0, 1000), st.integers(2, 4), st.integers(1, 3), st.sampled_from([0.05, 1.0, 20.0]))
 def test_no_shift_is_better_than_the_fitted_one(seed, card, q, C):
     given_data = problem(seed, card, q)
@@ -120,7 +121,7 @@ def test_a_fit_that_has_not_converged_says_so(monkeypatch):
         Shifts.fit(Z - Z[-1], offset, y, blocks, 2, 2, weight, C=100.0, tol=1e-9)
 
 
-@settings(deadline=None, max_examples=15)
+@examples(15)
 @given(st.integers(0, 1000), st.sampled_from([2, 3]), st.sampled_from([5.0, 40.0, 300.0]))
 def test_given_logits_that_are_sure_and_wrong(seed, card, size):
     rng = np.random.default_rng(seed)

@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
+from draws import examples
 from tuplet.exceptions import InputError, LabelError
 from tuplet.space import ClassSpace
 from tuplet.space.words import clip, combination_texts, contrast_texts, shorten
@@ -44,7 +45,7 @@ def test_declared_orders_and_mixed_labels_of_spaces_by_hand():
 
 # -- round trips -------------------------------------------------------------------------------------------
 
-quick = settings(deadline=None, max_examples=60)
+quick = examples(25)
 
 TEXTS = st.text("aZ0é ,\n日", max_size=4)
 INTEGERS = st.integers(-(2**63), 2**63 - 1)

@@ -1,7 +1,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.calibration import CalibratedClassifierCV
@@ -13,6 +13,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
+from draws import examples
 from tuplet.exceptions import InputError
 from tuplet.joint.base import all_outcomes
 from tuplet.local import default_estimator
@@ -127,7 +128,7 @@ def test_without_parents_it_is_the_other_model_without_parents():
 # -- what it learns from -----------------------------------------------------------------------------------
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(seed=st.integers(0, 10_000), n=st.integers(1, 25))
 def test_no_probability_is_zero(seed, n):
     """Also where configurations, classes or all labels are missing."""

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.compose import make_column_transformer
@@ -13,6 +13,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
+from draws import examples
 from tuplet import IndependentClassifier
 from tuplet.exceptions import InputError
 from tuplet.metrics import joint_log_loss
@@ -31,7 +32,7 @@ def data(n=150, seed=0):
 # -- folds -------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=50, deadline=None)
+@examples(25)
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(1, 9)), min_size=1, max_size=15), st.integers(2, 6))
 def test_weights_mean_repeated_rows_in_any_order(rows, n_folds):
     values, weights = np.array(rows).T

@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import logsumexp
@@ -13,6 +13,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold, StratifiedKFold
 
+from draws import examples
 from tuplet import (
     ChainClassifier,
     IndependentClassifier,
@@ -50,7 +51,7 @@ def held_out(draw):
 
 
 @given(held_out())
-@settings(deadline=None, max_examples=200)
+@examples(50)
 def test_the_mixture_is_never_worse_than_its_best_member(case):
     log_prob, weight = case
     found = mixture_weights(log_prob, weight)
@@ -64,7 +65,7 @@ def test_the_mixture_is_never_worse_than_its_best_member(case):
 
 
 @given(held_out())
-@settings(deadline=None, max_examples=100)
+@examples(30)
 def test_the_gap_bounds_what_other_weights_gain(case):
     log_prob, weight = case
     found = mixture_weights(log_prob, weight)

@@ -4,11 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import scikit_posthocs as theirs
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
+from draws import examples
 from tuplet.evaluate import statistics as ours
 from tuplet.exceptions import InputError
 
@@ -139,7 +140,7 @@ def test_friedman_of_garcia():
     assert result.f_p_value == pytest.approx(4.970e-4, abs=5e-8)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(25)
 @given(scores=score_tables())
 def test_friedman_is_that_of_scipy(scores):
     expected = stats.friedmanchisquare(*scores.to_numpy().T)
@@ -197,7 +198,7 @@ def slow_aligned(scores):
     return [float(sum(row[j] for row in ranks) / n) for j in range(k)], float(statistic)
 
 
-@settings(max_examples=50, deadline=None)
+@examples(25)
 @given(scores=score_tables(min_models=2))
 def test_aligned_ranks_are_those_of_exact_arithmetic(scores):
     ranks, statistic = slow_aligned(scores)
@@ -259,14 +260,14 @@ def test_critical_values_are_those_of_demsar(alpha, published):
         assert found == pytest.approx(q, abs=1.1e-3)
 
 
-@settings(max_examples=12, deadline=None)
+@examples(12)
 @given(scores=score_tables())
 def test_nemenyi_is_that_of_scikit_posthocs(scores):
     expected = theirs.posthoc_nemenyi_friedman(scores)
     pd.testing.assert_frame_equal(ours.nemenyi(scores).p_values, expected, atol=1e-9, check_names=False)
 
 
-@settings(max_examples=30, deadline=None)
+@examples(25)
 @given(scores=score_tables())
 def test_conover_is_that_of_scikit_posthocs(scores):
     with np.errstate(all="ignore"):  # theirs divides by zero where all rows agree
@@ -331,7 +332,7 @@ def test_the_variance_of_aligned_ranks_is_that_of_random_order():
 # -- Holm --------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=12, deadline=None)  # theirs takes its time
+@examples(12)  # theirs takes its time
 @given(m=st.integers(1, 12), seed=st.integers(0, 2**20), levels=st.sampled_from([10, 10**6]))
 def test_holm_is_that_of_statsmodels(m, seed, levels):
     p = np.random.default_rng(seed).integers(0, levels + 1, m) / levels

@@ -2,10 +2,11 @@ import baycomp
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
+from draws import examples
 from tuplet.evaluate import statistics as ours
 from tuplet.exceptions import InputError
 
@@ -60,7 +61,7 @@ def test_wilcoxon_of_demsar():
     assert (back.r_plus, back.z, back.p_value) == (12, -result.z, result.p_value)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(25)
 @given(
     n=st.sampled_from([2, 3, 5, 6, 14, 20, 50, 51, 70]),  # their exact test with ties is slow
     seed=st.integers(0, 2**20),
@@ -112,7 +113,7 @@ def test_wilcoxon_of_all_pairs(adjust):
 # -- paired t tests ----------------------------------------------------------------------------------------
 
 
-@settings(max_examples=40, deadline=None)
+@examples(25)
 @given(n=st.integers(2, 12), seed=st.integers(0, 2**20))
 def test_paired_t_is_that_of_scipy(n, seed):
     scores = pd.DataFrame(np.random.default_rng(seed).normal(size=(n, 3)), columns=list("abc"))

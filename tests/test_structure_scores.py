@@ -4,9 +4,10 @@ import time
 import networkx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from draws import examples
 from test_structure_oracle import (
     all_networks,
     best_score,
@@ -30,7 +31,7 @@ from tuplet.structure import (
     topological_order,
 )
 
-few = settings(deadline=None, max_examples=60)  # the first call compiles
+few = examples(25)
 
 
 @given(st.integers(0, 2**12 - 1))

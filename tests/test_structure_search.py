@@ -4,9 +4,10 @@ import time
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from draws import examples
 from test_structure_oracle import (
     all_networks,
     best_score,
@@ -35,7 +36,7 @@ from tuplet.structure.clusters import LEAST_EXCESS, cluster_cut, violated_cluste
 from tuplet.structure.decompose import drop_hopeless, group_bound, lift, project, strong_components
 from tuplet.typing import UNKNOWN
 
-few = settings(deadline=None, max_examples=60)  # the first call compiles
+few = examples(25)
 
 
 @pytest.fixture(scope="module")
@@ -152,7 +153,7 @@ def test_more_than_64_variables():
 
 
 @given(local_scores(always_empty=False))
-@settings(deadline=None, max_examples=25)
+@examples(25)
 def test_integer_programming_finds_the_best(scores):
     best = best_score(scores)
     if best > -np.inf:
@@ -270,7 +271,7 @@ def test_groups_bound_the_optimum_better_than_no_groups(monkeypatch, some_scores
 
 
 @given(local_scores(), st.integers(0, 3), st.integers(0, 10))
-@settings(deadline=None, max_examples=40)
+@examples(25)
 def test_bounded_search_keeps_the_width(scores, width, seed):
     parents, score = search_bounded(scores, width, n_rounds=3, random_state=seed)
     assert is_acyclic(parents)
@@ -325,7 +326,7 @@ def test_bounded_search_with_required_edges():
 
 
 @given(local_scores(), st.sampled_from(["auto", "exact", "order", "integer"]))
-@settings(deadline=None, max_examples=60)
+@examples(25)
 def test_find_dag_finds_the_best_and_tells_the_truth(scores, method):
     found = find_dag(scores, method=method, random_state=0)
     best = best_score(scores)

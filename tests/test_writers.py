@@ -6,9 +6,10 @@ from io import BytesIO
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from draws import examples
 from tuplet.datasets import Dataset, load_dataset, load_penguins, read_table, write_arff, write_parquet
 from tuplet.datasets.files.atomic import open_atomic
 from tuplet.exceptions import InputError
@@ -142,7 +143,7 @@ def test_the_index_is_not_kept():
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=6)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(25)
 @given(st.lists(st.tuples(TEXT, st.none() | TEXT, st.none() | st.floats()), min_size=1, max_size=6), TEXT)
 def test_any_text_comes_back(rows, name):
     nominal, text, numbers = zip(*rows, strict=True)
