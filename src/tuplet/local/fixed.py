@@ -39,8 +39,8 @@ class ObservedModel:
     >>> model = SplitModel(strength=1).fit(X, codes, child, parent_cards=(2, 2), **given)
     >>> fallback = SplitModel(strength=1).fit(X, codes[:, :1], child, parent_cards=(2,), **given)
     >>> table = ObservedModel(model, fallback, 1).log_table(X[:2], np.array([[1], [UNKNOWN]]))
-    >>> np.exp(table).round(2).tolist()
-    [[[0.25, 0.38], [0.75, 0.62]], [[0.25, 0.62], [0.75, 0.38]]]
+    >>> np.exp(table).round(3).tolist()
+    [[[0.25, 0.375], [0.75, 0.625]], [[0.25, 0.625], [0.75, 0.375]]]
     """
 
     model: LocalModel
