@@ -1,5 +1,6 @@
 """The model to start with: candidates against the clock, and what is left at any moment."""
 
+import itertools
 import os
 import pickle
 import time
@@ -10,6 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
+from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
 
 from draws import examples
 from troubled import Noted
@@ -18,16 +21,19 @@ from tuplet import (
     ChainClassifier,
     IndependentClassifier,
     JointStackingClassifier,
+    NeighborClassifier,
     PowersetClassifier,
     PriorClassifier,
     load_penguins,
+    processes,
 )
 from tuplet.exceptions import InputError
 from tuplet.models.stacking.blend import Blend
-from tuplet.models.stacking.candidates import Candidate, default_candidates, quick_model
+from tuplet.models.stacking.candidates import Candidate, default_candidates, is_light, quick_model
 from tuplet.models.stacking.clock import Clock, Crew, Done, Task
 from tuplet.models.stacking.held_out import HeldOut, Rows, make_folds
 from tuplet.models.stacking.race import Race, first_rows
+from tuplet.processes import Workers
 from tuplet.space import ClassSpace
 
 
@@ -201,7 +207,8 @@ def test_a_crew_does_works_and_says_what_it_could_not():
 
 def test_with_time_for_everything_it_is_a_stack():
     X, y = penguins()
-    models = {"a": IndependentClassifier(), "b": PowersetClassifier(), "c": PriorClassifier()}
+    trees = DecisionTreeClassifier(min_samples_leaf=30, random_state=0)  # judged and fitted in a process
+    models = {"a": IndependentClassifier(), "b": PowersetClassifier(trees), "c": PriorClassifier()}
     auto = AutoJointClassifier(600, models=models, cv=3, random_state=0, n_jobs=1).fit(X, y)
     stack = JointStackingClassifier(models, cv=3, random_state=0).fit(X, y)
     for name, weight in stack.weights_.items():
@@ -215,6 +222,44 @@ def test_with_time_for_everything_it_is_a_stack():
     assert auto.leaderboard_["folds"].tolist() == [3, 3, 3]
     again = pickle.loads(pickle.dumps(auto))
     assert again.predict(X).equals(auto.predict(X))
+
+
+def test_light_candidates_are_judged_however_slowly_processes_start(monkeypatch):
+    def never(*args, **options):
+        raise AssertionError("a process was started")
+
+    ticks = itertools.count(step=0.001)
+    monkeypatch.setattr(processes, "now", lambda: next(ticks))
+    monkeypatch.setattr(Workers, "run", never)
+    X, y = penguins()
+    models = [
+        PriorClassifier(),
+        NeighborClassifier(),
+        IndependentClassifier(),
+        PowersetClassifier(),
+        ChainClassifier(),
+    ]
+    model = AutoJointClassifier(2.0, models=models, cv=2, n_jobs=1).fit(X[::2], y[::2])
+    assert model.leaderboard_["folds"].tolist() == [2] * 5
+    assert set(model.models_) <= {"prior", "neighbor", "independent", "powerset", "chain"}
+
+
+def test_candidates_of_unknown_cost_run_in_processes():
+    X, y = penguins()
+    rows = rows_of(X, y)
+    classifier = LogisticRegression()
+    for model in (IndependentClassifier, PowersetClassifier, ChainClassifier):
+        assert is_light(model(), rows)
+        assert not is_light(model(classifier), rows)
+    assert not is_light(ChainClassifier(n_chains=10), rows)
+    assert not is_light(Noted(os.devnull), rows)
+    assert is_light(NeighborClassifier(), rows)
+    many = np.arange(3000) % len(X)  # few for frequencies, many for all pairs of them
+    more = Rows(X.iloc[many], rows.codes[many], None, rows.space)
+    assert is_light(PriorClassifier(), more)
+    assert not is_light(NeighborClassifier(), more)
+    many = np.arange(200_000) % len(X)
+    assert not is_light(PriorClassifier(), Rows(X.iloc[many], rows.codes[many], None, rows.space))
 
 
 def test_a_candidate_that_fails_is_a_line_with_its_reason():

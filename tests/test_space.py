@@ -311,10 +311,10 @@ def test_many_categories_are_fast(kind):
         "polars": pl.Series(text),
         "mixed": np.array([*text[1:], 1], dtype=object),
     }[kind]
-    start = time.perf_counter()
+    start = time.process_time()
     space = ClassSpace.from_labels(Y)
     back = space.decode(space.encode(Y))
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
     assert space.cards == (100_000,)
     np.testing.assert_array_equal(np.asarray(back), np.asarray(Y))
     assert len(repr(space)) < 200

@@ -35,8 +35,10 @@ _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA
 _LOADED = ("tuplet.models.chain", "tuplet.evaluate.work", "tuplet.models.stacking.clock", "sklearn.ensemble")
 """What the server imports before it forks."""
 
-now: Callable[[], float] = time.monotonic
-"""The clock of all limits of time; tests replace it."""
+
+def now() -> float:
+    """Return the seconds of the clock that deadlines refer to; tests replace it."""
+    return time.monotonic()
 
 
 class OverTimeError(Exception):
@@ -145,7 +147,7 @@ class Workers:
         with self._lock:
             if self._idle:
                 return self._idle.pop(), True
-        start = time.monotonic()
+        start = now()
         worker = _Worker(self.n_threads, self.modules)
         with self._lock:
             self._alive.add(worker)
@@ -156,7 +158,7 @@ class Workers:
             self._kill(worker)
             self._require_going(error)
             raise
-        self.start_seconds = time.monotonic() - start
+        self.start_seconds = now() - start
         return worker, False
 
     def _require_going(self, error: BaseException | None = None) -> None:

@@ -18,6 +18,7 @@ from tuplet.models.stacking.blend import Blend
 from tuplet.models.stacking.candidates import (
     Candidate,
     default_candidates,
+    is_light,
     quick_model,
     rule_candidates,
 )
@@ -175,7 +176,10 @@ class AutoJointClassifier(JointClassifier):
         if self.models is None:
             found = default_candidates(rows, self.rules)
         else:
-            found = [Candidate(name, model) for name, model in named_models(self.models).items()]
+            found = [
+                Candidate(name, model, light=is_light(model, rows))
+                for name, model in named_models(self.models).items()
+            ]
             found += rule_candidates(rows, self.rules)
         RuleSet(self.rules).compile(rows.space)  # a name that nobody knows is an error at once
         rng = np.random.default_rng(self.random_state)

@@ -24,13 +24,14 @@ from tuplet.models.generative import GenerativeBayesNetClassifier
 from tuplet.models.independent import IndependentClassifier
 from tuplet.models.neighbors import NeighborClassifier
 from tuplet.models.powerset import PowersetClassifier
+from tuplet.models.prior import PriorClassifier
 from tuplet.models.probit import ProbitForestClassifier
 from tuplet.models.rules import RuleStackingClassifier
 from tuplet.models.shared_forest import SharedForestClassifier
 from tuplet.models.stacking.held_out import Rows
 from tuplet.models.trees import TreeClassifier, TreeMixtureClassifier
 
-__all__ = ["Candidate", "default_candidates", "quick_model", "rule_candidates"]
+__all__ = ["Candidate", "default_candidates", "is_light", "quick_model", "rule_candidates"]
 
 _MANY_COLUMNS = 2000
 """Features beyond which discretised networks and mixtures of trees are not tried."""
@@ -90,6 +91,25 @@ def quick_model(rows: Rows, seconds: float) -> tuple[Any, Rows]:
     return ChainClassifier(_logistic(rows, strength)), rows.take(
         some, None if rows.weights is None else rows.weights[some]
     )
+
+
+def is_light(model: Any, rows: Rows) -> bool:
+    """Whether a fit is certain to be short, so that it runs in the calling process.
+
+    A process can be stopped, but may take seconds to start on a loaded machine. Models with the default local
+    model are light on small tables; the cost of other classifiers is unknown.
+    """
+    if rows.n_cells > _QUICK_CELLS:
+        return False
+    if isinstance(model, NeighborClassifier):
+        return len(rows) ** 2 * rows.n_inputs <= _QUICK_CELLS
+    if isinstance(model, PowersetClassifier):
+        return model.estimator is None and len(rows) * rows.n_inputs * rows.n_combinations <= _QUICK_CELLS
+    if isinstance(model, ChainClassifier):
+        return model.estimator is None and model.n_chains == 1
+    if isinstance(model, IndependentClassifier):
+        return model.estimator is None
+    return isinstance(model, PriorClassifier)
 
 
 def default_candidates(rows: Rows, rules: Sequence[Any] = ()) -> list[Candidate]:

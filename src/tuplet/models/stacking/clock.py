@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 import threading
-import time
 import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -16,6 +15,7 @@ from typing import Any, Self, final
 
 import joblib
 
+from tuplet import processes
 from tuplet.models.stacking.held_out import Rows
 from tuplet.processes import CrashedError, OverTimeError, StoppedError, Workers
 
@@ -33,12 +33,12 @@ class Clock:
     """A budget of seconds that began when the clock was made."""
 
     def __init__(self, budget: float) -> None:
-        self.budget, self.start = budget, time.monotonic()
+        self.budget, self.start = budget, processes.now()
 
     @property
     def seconds(self) -> float:
         """Seconds since the start."""
-        return time.monotonic() - self.start
+        return processes.now() - self.start
 
     @property
     def left(self) -> float:
@@ -46,7 +46,7 @@ class Clock:
         return max(0.0, self.budget - self.seconds)
 
     def at(self, seconds_left: float) -> float:
-        """Return the moment, of `time.monotonic`, at which so many seconds are left."""
+        """Return the moment, of `processes.now`, at which so many seconds are left."""
         return self.start + self.budget - seconds_left
 
 

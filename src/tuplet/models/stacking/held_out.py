@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +13,7 @@ import pandas as pd
 from pandas.api.types import is_string_dtype
 from sklearn.base import clone
 
+from tuplet import processes
 from tuplet.exceptions import InputError
 from tuplet.local.inputs import Features, take_rows
 from tuplet.models.cross_fitting import fold_weights
@@ -178,11 +178,11 @@ def judge(model: Any, rows: Rows, fold: Fold, n_tables: int = 0) -> HeldOut:
 
     `n_tables` is the number of rows for which all outcomes are asked.
     """
-    start = time.perf_counter()
+    start = processes.now()
     fitted = fit_on(model, rows.take(fold.train, fold.train_weight))
-    middle = time.perf_counter()
+    middle = processes.now()
     log_prob, tables = _ask(fitted, rows.X, rows.codes, fold.test, n_tables)
-    seconds = middle - start, time.perf_counter() - middle
+    seconds = middle - start, processes.now() - middle
     weight = float(fold.test_weight.sum())
     return HeldOut(log_prob, tables, *seconds, float(fold.test_weight @ log_prob / weight), weight)
 
