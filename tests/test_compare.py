@@ -195,11 +195,15 @@ def test_groups_of_a_data_set_stay_together(cv):
 
 SCRIPT = """
     import sys
-    from pathlib import Path
+    import numpy as np
     sys.path.insert(0, {tests!r})
-    from test_compare import Noted, quick
+    from troubled import Noted
+    from tuplet.evaluate import compare
     # no main guard, as in a notebook
-    print(len(quick({{"noted": Noted({notes!r}, seconds=0.4)}}, cv=6, isolate=True, cache={cache!r}).runs))
+    made = np.arange(60.0)[:, None], np.arange(120).reshape(60, 2) % 3
+    scores = ["exact_match"]
+    models = {{"noted": Noted({notes!r}, seconds=0.2)}}
+    print(len(compare(models, {{"made": made}}, cv=6, scores=scores, isolate=True, cache={cache!r}).runs))
 """
 
 
@@ -223,7 +227,7 @@ def test_a_killed_run_loses_only_the_fit_under_way(tmp_path):
     run.communicate()
     finished = list((tmp_path / "cache").glob("made/*.json"))
     assert len(finished) >= 2
-    output, errors = start(tmp_path).communicate(timeout=120)
+    output, errors = start(tmp_path).communicate()
     assert (output.strip(), errors) == ("6", "")
     # One fit was under way when the axe fell: it may have been made twice, no other.
     assert len(fits_noted(tmp_path / "notes")) <= 7
@@ -232,7 +236,7 @@ def test_a_killed_run_loses_only_the_fit_under_way(tmp_path):
 def test_two_runs_at_once_agree(tmp_path):
     both = [start(tmp_path), start(tmp_path)]
     for run in both:
-        assert run.communicate(timeout=120) == ("6\n", "")
+        assert run.communicate() == ("6\n", "")
     assert len(list((tmp_path / "cache").glob("made/*"))) == 6
 
 
@@ -397,12 +401,11 @@ def test_an_error_is_a_line_with_its_reason_and_is_tried_again(tmp_path):
 
 def test_a_model_over_time_is_stopped_and_not_tried_on_further_folds(tmp_path):
     notes, cache = tmp_path / "notes", tmp_path / "cache"
-    models = {"slow": Noted(notes, seconds=60.0), "prior": PriorClassifier()}
-    begun = time.monotonic()
-    result = quick(models, isolate=True, time_limit=3, cache=cache)
-    assert time.monotonic() - begun < 40
+    models = {"slow": Noted(notes, seconds=3600.0), "prior": PriorClassifier()}
+    # Only fits count: how long a process takes to start does not matter.
+    result = quick(models, isolate=True, time_limit=5, cache=cache)
     assert result.runs.query("model == 'slow'")["status"].tolist() == ["over time", "not run", "not run"]
-    assert set(result.problems()["reason"]) == {"stopped after 3 s", "over time on fold 0"}
+    assert set(result.problems()["reason"]) == {"stopped after 5 s", "over time on fold 0"}
     assert result.runs.query("model == 'prior'")["status"].eq("ok").all()
     quick(models, isolate=True, time_limit=2, cache=cache)
     assert len(fits_noted(notes)) == 1
@@ -453,24 +456,28 @@ def test_two_comparisons_in_two_threads_leave_each_other_alone(tmp_path):
 
 INTERRUPTED = """
     import sys, threading, time, os, signal
+    import numpy as np
     sys.path.insert(0, {tests!r})
-    from test_compare import Noted, PriorClassifier, quick
-    threading.Timer({after}, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
-    first = quick({{"slow": Noted({notes!r}, seconds=60.0)}}, cv=4, isolate=True, n_jobs=2)
-    begun = time.monotonic()
-    second = quick({{"prior": PriorClassifier()}}, isolate=True, n_jobs=2)
+    from troubled import Noted, fits_noted
+    from tuplet import PriorClassifier
+    from tuplet.evaluate import compare
+    def press():
+        while len(fits_noted({notes!r})) < 2:
+            time.sleep(0.02)
+        os.kill(os.getpid(), signal.SIGINT)
+    threading.Thread(target=press, daemon=True).start()
+    made = {{"made": (np.arange(60.0)[:, None], np.arange(120).reshape(60, 2) % 3)}}
+    how = dict(scores=["exact_match"], isolate=True, n_jobs=2)
+    first = compare({{"slow": Noted({notes!r}, seconds=3600.0)}}, made, cv=4, **how)
+    second = compare({{"prior": PriorClassifier()}}, made, cv=3, **(how | {{"n_jobs": 1}}))
     print(first.runs["status"].tolist(), second.runs["status"].tolist())
 """
 
 
 def test_after_a_real_interrupt_everything_has_stopped_and_the_next_comparison_works(tmp_path):
-    code = INTERRUPTED.format(tests=str(Path(__file__).parent), notes=str(tmp_path / "notes"), after=8)
+    code = INTERRUPTED.format(tests=str(Path(__file__).parent), notes=str(tmp_path / "notes"))
     run = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)],
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=False
     )
     assert run.stdout == "['not run', 'not run', 'not run', 'not run'] ['ok', 'ok', 'ok']\n"
     assert "interrupted after 0 of 4 fits" in run.stderr
