@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pandas as pd
 import pytest
+from threadpoolctl import threadpool_limits
 
 from draws import load_profile
 from tuplet.datasets import load_dataset
@@ -16,9 +17,16 @@ load_profile()
 
 
 def pytest_collection_finish() -> None:
-    """Exempt what is loaded by now from garbage collection: `compare` collects before every fit it measures."""
+    """Exempt what is loaded from garbage collection: `compare` collects before every fit that it measures."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_openmp_thread() -> Iterator[None]:
+    """Limit boosting and clustering to one thread: waiting for each other costs them more than the work."""
+    with threadpool_limits(1, user_api="openmp"):
+        yield
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """scikit-learn's own checks, whole, for every model."""
 
 import pytest
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -36,17 +37,15 @@ MODELS = [
     IndependentClassifier(),
     PowersetClassifier(),
     ChainClassifier(),
-    ChainClassifier(inference="greedy"),
-    ChainClassifier(n_chains=3),
-    ChainClassifier(n_chains=3, inference="greedy"),
+    ChainClassifier(n_chains=2, inference="greedy"),
     BayesNetClassifier(),
     GenerativeBayesNetClassifier(random_state=0),
     GenerativeBayesNetClassifier("small-tw", feature_forest=True),
     NeighborClassifier(),
     InstanceLogisticClassifier(),
     InstanceLogisticClassifier(use_features=True),
-    SharedForestClassifier(random_state=0),
-    StackedFeaturesClassifier(),
+    SharedForestClassifier(RandomForestClassifier(10), random_state=0),
+    StackedFeaturesClassifier(n_folds=2),
     RandomFieldClassifier(),
     RandomFieldClassifier("tree", pairwise="linear", likelihood="pseudo"),
     OutputCodingClassifier(),
@@ -54,10 +53,10 @@ MODELS = [
     TreeClassifier(LogisticRegression()),
     TreeEnsembleClassifier(n_trees=3, random_state=0),
     TreeMixtureClassifier(random_state=0),
-    MixtureClassifier(IndependentClassifier(), n_components=2, random_state=0),
-    JointStackingClassifier([IndependentClassifier(), PowersetClassifier()], cv=3),
-    RuleStackingClassifier(random_state=0, progress=False),
-    WeightedStackingClassifier(),
+    MixtureClassifier(IndependentClassifier(), n_components=2, max_iter=3, random_state=0),
+    JointStackingClassifier([IndependentClassifier(), PowersetClassifier()], cv=2),
+    RuleStackingClassifier(max_rules=1, n_folds=2, random_state=0, progress=False),
+    WeightedStackingClassifier(n_folds=2),
     AutoJointClassifier(time_budget=0.5),
     ProbitClassifier(n_burn=40, n_draws=30, thin=1, n_chains=1, random_state=0),
     ProbitForestClassifier(5, n_burn=40, n_draws=30, thin=1, n_chains=1, random_state=0),

@@ -158,13 +158,15 @@ def test_many_outcomes_of_many_variables_are_searched_in_few_rows_at_a_time(monk
             super().__init__(b, m, capacity, store)
 
     monkeypatch.setattr("tuplet.joint.search.OpenNodes", Counted)
-    m = 300
+    monkeypatch.setattr("tuplet.joint.search._BYTES", 2**20)
+    m = 40
 
     def expand(rows, codes, variables, bounds):
         return np.repeat(bounds[:, None], 2, axis=1) + np.log([0.9, 0.1])
 
-    best_first(200, (2,) * m, range(m), expand, 100, Search(max_nodes=1), None)
-    assert max(sizes) <= 2**27
+    best_first(50, (2,) * m, range(m), expand, 20, Search(max_nodes=1), None)
+    assert len(sizes) > 1
+    assert max(sizes) <= 2**20
 
 
 def test_no_rows():
