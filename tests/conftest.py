@@ -23,9 +23,12 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def one_openmp_thread() -> Iterator[None]:
-    """Limit boosting and clustering to one thread: waiting for each other costs them more than the work."""
-    with threadpool_limits(1, user_api="openmp"):
+def one_thread() -> Iterator[None]:
+    """Limit BLAS and OpenMP to one thread: on small tables threads spend most of their time waiting.
+
+    Tests of thread limits set their own with `threadpool_limits`.
+    """
+    with threadpool_limits(1):
         yield
 
 

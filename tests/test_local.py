@@ -22,7 +22,6 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
-from threadpoolctl import threadpool_limits
 
 from draws import examples
 from tuplet.exceptions import InputError, IntractableError
@@ -35,13 +34,6 @@ from tuplet.local.inputs import put_beside
 from tuplet.local.onehot import OneHot
 from tuplet.local.parallel import run_many
 from tuplet.typing import UNKNOWN
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Keep the forests' and boosters' own threads from waiting for each other on a busy machine."""
-    with threadpool_limits(1):
-        yield
 
 
 def data(n=120, d=4, parent_cards=(2, 3), child_card=3, seed=0):

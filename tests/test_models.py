@@ -22,7 +22,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
-from threadpoolctl import threadpool_limits
 
 from tuplet.exceptions import ApproximationWarning, InputError, IntractableError, LabelError, TupletWarning
 from tuplet.joint import Enumerate, MonteCarlo
@@ -94,13 +93,6 @@ WITH_ESTIMATOR = [
     StackedFeaturesClassifier,
     TreeClassifier,
 ]
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Keep the forests' and boosters' own threads from waiting for each other on a busy machine."""
-    with threadpool_limits(1):
-        yield
 
 
 def data(n=150, seed=0, missing=0.0):

@@ -27,7 +27,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder, StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
-from threadpoolctl import threadpool_limits
 
 import test_estimator_checks
 import test_models
@@ -49,12 +48,6 @@ from tuplet.persistence import load_model, read_header, save_model
 pytest.importorskip("skops")
 
 MODELS = list({repr(m): m for m in [*test_models.ALL, *test_estimator_checks.MODELS]}.values())
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    with threadpool_limits(1):
-        yield
 
 
 def data(n=36):
