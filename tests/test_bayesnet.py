@@ -182,17 +182,18 @@ def test_an_interrupted_search_ends_in_a_valid_model(monkeypatch):
     assert np.isfinite(model.predict_joint(X).log_prob(Y)).all()
 
 
-def test_sixty_class_variables_in_a_time_budget():
+def test_sixty_class_variables_in_a_time_budget(monkeypatch):
     """A graph with a stated gap, in the stated time; what is fitted in any case comes on top."""
-    budget, m = 4.0, 60
+    monkeypatch.setattr(learning.time, "monotonic", time.process_time)  # whatever else the machine does
+    budget, m = 2.0, 60
     labels = (rng.random((150, m)) < 0.5).astype(int)
     for j in range(2, m):
         labels[:, j] ^= labels[:, j - 1] & labels[:, j - 2] & (rng.random(150) < 0.8)
-    begun = time.monotonic()
+    begun = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TupletWarning)
         model = BayesNetClassifier(time_budget=budget, random_state=0).fit(X[:150], labels)
-    assert time.monotonic() - begun < 4 * budget  # the machine may be busy with other things
+    assert time.process_time() - begun < 4 * budget
     assert sum(model.seconds_.values()) < 4 * budget
     assert len(model.parents_) == m
     assert is_acyclic(model.parents_)

@@ -26,6 +26,7 @@ from tuplet.progress import Progress
 from tuplet.typing import UNKNOWN
 
 SHORT = {"n_burn": 30, "n_draws": 20, "thin": 1, "n_chains": 2, "random_state": 0}
+ENDLESS = 1_000_000  # draws of a chain that only an interrupt ends
 LINEAR, FOREST = ProbitClassifier(**SHORT), ProbitForestClassifier(5, **SHORT)
 both = pytest.mark.parametrize("model", [LINEAR, FOREST], ids=["linear", "forest"])
 
@@ -293,9 +294,9 @@ def press_at(monkeypatch, n, seconds=0.0):
             reached.set()
 
     def press():
-        if reached.wait(60):
-            time.sleep(seconds)
-            os.kill(os.getpid(), signal.SIGINT)
+        reached.wait()
+        time.sleep(seconds)
+        os.kill(os.getpid(), signal.SIGINT)
 
     monkeypatch.setattr(Progress, "advance", advance)
     threading.Thread(target=press, daemon=True).start()
@@ -308,14 +309,14 @@ def test_ctrl_c_stops_between_steps(n_jobs, monkeypatch):
     handler = signal.getsignal(signal.SIGINT)
     for milliseconds in range(0, 50, 5 if n_jobs == 1 else 25):
         press_at(monkeypatch, 50, milliseconds / 1000)
-        model = ProbitClassifier(**{**SHORT, "n_burn": 1, "n_draws": 5_000, "n_jobs": n_jobs})
+        model = ProbitClassifier(**{**SHORT, "n_burn": 1, "n_draws": ENDLESS, "n_jobs": n_jobs})
         # Few draws of short chains: whether they have converged is not asked.
         monkeypatch.setattr(probit_base, "convergence_of", lambda draws: None)
-        with pytest.warns(TupletWarning, match=r"interrupted; the model rests on \d+ of 5000 draws"):
+        with pytest.warns(TupletWarning, match=r"interrupted; the model rests on \d+ of 1000000 draws"):
             model.fit(X, Y)
         monkeypatch.undo()
         assert signal.getsignal(signal.SIGINT) is handler
-        assert 10 <= model.draws_.correlations.shape[1] < 5_000
+        assert 10 <= model.draws_.correlations.shape[1] < ENDLESS
         assert model.predict(X[:2]).shape == (2, 3)
 
 
@@ -340,10 +341,10 @@ def test_features_are_selected_in_all_kept_draws(monkeypatch):
 def test_chains_that_wait_for_a_process_go_on_too(monkeypatch):
     X, Y = data()
     press_at(monkeypatch, 400)
-    model = ProbitClassifier(**{**SHORT, "n_burn": 1, "n_draws": 5_000, "n_chains": 4, "n_jobs": 2})
+    model = ProbitClassifier(**{**SHORT, "n_burn": 1, "n_draws": ENDLESS, "n_chains": 4, "n_jobs": 2})
     monkeypatch.setattr(probit_base, "convergence_of", lambda draws: None)
     with pytest.warns(
-        TupletWarning, match=r"interrupted; the model rests on \d+ of 5000 draws of 4 of 4 chains"
+        TupletWarning, match=r"interrupted; the model rests on \d+ of 1000000 draws of 4 of 4 chains"
     ):
         model.fit(X, Y)
 
