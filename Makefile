@@ -12,7 +12,7 @@ endif
 OLDEST_PYTHON ?= python3.11
 PYTHONS ?= $(shell for python in python3.11 python3.12 python3.13; do if $$python -c '' 2>/dev/null; then echo $$python; fi; done)
 
-.PHONY: help setup kernels demo test test-fresh test-slow test-deep test-pythons test-oldest test-wheel check lint types imports format bench docs clean
+.PHONY: help setup kernels demo test test-fresh test-cpus test-slow test-deep test-pythons test-oldest test-wheel check snapshot lint types imports format bench docs clean
 help:            ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
 
@@ -37,6 +37,9 @@ test: setup      ## the whole test suite
 SEED ?= $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
 test-fresh: setup ## the property tests on fresh examples
 	TUPLET_FRESH=1 $(BIN)/pytest -n $(WORKERS) -m "hypothesis and not slow and not deep" --hypothesis-seed=$(SEED)
+
+test-cpus: setup ## the test suite as other processors, thread counts and loads would run it; an hour and more
+	$(BIN)/python tests/cpus.py
 
 test-slow: setup ## the tests that take minutes
 	$(BIN)/pytest -n $(WORKERS) -m slow
@@ -67,6 +70,9 @@ test-wheel: setup ## build sdist and wheel, install the wheel into an empty envi
 	$(BIN)/python tests/wheel/build_and_use.py
 
 check: lint types imports test  ## what CI runs
+
+snapshot: setup  ## write the public names and signatures that a test compares
+	$(BIN)/python tests/public.py
 
 lint: setup
 	$(BIN)/ruff check .

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import tuplet
+from public import SNAPSHOT, describe
 
 MODULES = [
     name
@@ -55,3 +56,8 @@ def test_importing_the_package_loads_nothing_heavy():
     code = "import sys, tuplet; print({'numpy', 'scipy', 'sklearn', 'pandas', 'numba'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout.strip() == "set()"
+
+
+def test_public_names_and_signatures_are_those_of_the_snapshot():
+    """A change of the interface is a visible difference: `make snapshot` writes the file anew."""
+    assert describe() == SNAPSHOT.read_text(encoding="utf-8").splitlines()

@@ -8,12 +8,17 @@ import textwrap
 import threading
 import time
 from pathlib import Path
+from typing import ClassVar
 
+import numpy as np
 import pytest
 from joblib import parallel_config
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.naive_bayes import GaussianNB
+from threadpoolctl import threadpool_limits
 
 from troubled import blas_threads, complain, end, fail, kill_oneself, pid_of, threads_of_parent
+from tuplet import ChainClassifier, IndependentClassifier, PowersetClassifier
 from tuplet.exceptions import TupletError
 from tuplet.local import parallel
 from tuplet.local.parallel import one_blas_thread, run_many
@@ -115,6 +120,32 @@ def test_threads_that_limit_side_by_side_restore_what_was_there():
         inside.append(blas_threads())
     assert inside == [{1}]
     assert blas_threads() == before
+
+
+class Recorder(GaussianNB):
+    """A classifier that notes how many threads BLAS has while it learns and answers."""
+
+    seen: ClassVar[dict[str, list[set[int]]]] = {}
+
+    def fit(self, X, y, sample_weight=None):
+        self.seen.setdefault("fit", []).append(blas_threads())
+        return super().fit(X, y, sample_weight)
+
+    def predict_proba(self, X):
+        self.seen.setdefault("predict", []).append(blas_threads())
+        return super().predict_proba(X)
+
+
+@pytest.mark.parametrize("kind", [IndependentClassifier, PowersetClassifier, ChainClassifier])
+def test_every_fit_and_prediction_has_one_blas_thread(kind):
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(40, 2)), rng.integers(2, size=(40, 2))
+    Recorder.seen.clear()
+    with threadpool_limits(2):
+        kind(Recorder()).fit(X, Y).predict(X)
+        assert blas_threads() == {2}
+    assert set(Recorder.seen) == {"fit", "predict"}
+    assert all(threads == {1} for answers in Recorder.seen.values() for threads in answers)
 
 
 SCRIPT = """

@@ -65,3 +65,11 @@ def test_work_that_stops_early_says_so():
     with Progress("Fitting", 3, show=True, stream=stream) as bar:
         bar.advance()
     assert stream.getvalue() == "Fitting  1/3 in 0 s, stopped\n"
+
+
+def test_the_end_is_logged_even_where_nothing_is_shown(clock, caplog):
+    with caplog.at_level("INFO", logger="tuplet"), Progress("Fitting", 2, show=False) as bar:
+        clock[0] += 3
+        bar.advance("one")
+        bar.advance("two")
+    assert [record.getMessage() for record in caplog.records] == ["Fitting: 2 of 2 in 3.0 s"]

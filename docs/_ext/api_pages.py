@@ -20,7 +20,7 @@ from sphinx.application import Sphinx
 from sphinx.errors import SphinxError
 from sphinx.pycode import ModuleAnalyzer
 
-INTERNAL = {"cli", "kernels", "processes", "progress", "interrupts"}
+INTERNAL = {"cli", "compiled", "interrupts", "kernels", "lazy", "processes", "progress"}
 """Parts of the library that are nobody else's business, though they have names for each other."""
 
 INSIDE = ("tuplet.evaluate.plots", "tuplet.evaluate.report", "tuplet.evaluate.statistics")

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import logging
 import platform
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -78,6 +79,8 @@ X86_LEVEL = "x86-64-v3"
 
 _X86_FEATURES = ("AVX2", "FMA3", "F16C")
 """Features that come with that level, where numpy does not name the level itself."""
+
+_log = logging.getLogger("tuplet.compiled")
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -261,6 +264,7 @@ def dispatchers(module: str, cached: bool = True) -> dict[str, Any]:
 
     Names in the module then mean what numba made of them, which is how compiled functions find each other.
     """
+    _log.info("%s is compiled by numba on first use", module)
     made = {}
     for part in _parts[module]:
         function, is_entry = part.function, isinstance(part.function, Entry)

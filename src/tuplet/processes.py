@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import importlib
+import logging
 import multiprocessing
 import os
 import pickle
@@ -23,6 +24,8 @@ from typing import Any, Self, TypeVar
 import cloudpickle  # type: ignore[import-untyped]
 
 __all__ = ["CrashedError", "OverTimeError", "StoppedError", "Workers", "now", "shared_workers"]
+
+_log = logging.getLogger("tuplet.processes")
 
 T = TypeVar("T")
 
@@ -159,6 +162,7 @@ class Workers:
             self._require_going(error)
             raise
         self.start_seconds = now() - start
+        _log.debug("process %s ready after %.1f s", worker.pid, self.start_seconds)
         return worker, False
 
     def _require_going(self, error: BaseException | None = None) -> None:
@@ -214,6 +218,11 @@ class _Worker:
             self._process.start()
         far.close()
 
+    @property
+    def pid(self) -> int | None:
+        """Number of the process."""
+        return self._process.pid
+
     def ask(self, message: bytes, time_limit: float | None) -> Callable[[], Any]:
         """Send work; return a function that returns its answer, or raises what it raised."""
         try:
@@ -234,6 +243,7 @@ class _Worker:
 
     def kill(self) -> None:
         """End the process at once."""
+        _log.debug("process %s is ended", self.pid)
         with suppress(ValueError, OSError):
             self._process.kill()
         threading.Thread(target=self._process.join, daemon=True).start()  # or it stays as a zombie

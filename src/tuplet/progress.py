@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import sys
 import time
@@ -9,6 +10,8 @@ from types import TracebackType
 from typing import IO, Literal, Self
 
 __all__ = ["Progress", "Show", "duration_text"]
+
+_log = logging.getLogger("tuplet.progress")
 
 Show = bool | Literal["auto"]
 """True shows progress, False does not, "auto" does where a person watches a terminal."""
@@ -23,7 +26,8 @@ class Progress:
     """A line that tells how much of some work is done and how long the rest will take.
 
     In a terminal the line is redrawn in place; elsewhere (a log, a notebook) a new line appears every ten
-    seconds. Everything goes to standard error, so results can be piped.
+    seconds. Everything goes to standard error, so results can be piped. Whether shown or not, the end of the
+    work is logged at level INFO, and what is under way at level DEBUG.
 
     Parameters
     ----------
@@ -58,6 +62,7 @@ class Progress:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         how = "" if self.done >= self.total else ", stopped"
+        _log.info("%s: %d of %d in %.1f s%s", self.label, self.done, self.total, self.seconds, how)
         self._write(
             f"{self.label}  {self.done}/{self.total} in {duration_text(self.seconds)}{how}", last=True
         )
@@ -80,6 +85,7 @@ class Progress:
             Seconds that the rest will take; by default the steps left take as long as those done.
         """
         self.done += steps
+        _log.debug("%s: %d of %d %s", self.label, self.done, self.total, note)
         now = time.monotonic()
         if now - self._last < (_REDRAW if self._terminal else _LINE):
             return

@@ -60,7 +60,7 @@ class _Limits:
                 self._first.restore_original_limits()
 
 
-_limits = _Limits()
+_limits, _here = _Limits(), threading.local()
 
 
 @contextmanager
@@ -71,10 +71,14 @@ def one_blas_thread() -> Iterator[None]:
     regression on a thousand rows is several times slower in wall time, and thirty times in CPU time, with
     the default number of threads. Parallel work goes over the fits instead.
     """
-    limit = _limits.enter()
+    if getattr(_here, "limited", False):  # by a caller
+        yield
+        return
+    limit, _here.limited = _limits.enter(), True
     try:
         yield
     finally:
+        _here.limited = False
         _limits.leave(limit)
 
 

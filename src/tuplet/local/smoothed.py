@@ -14,6 +14,7 @@ from tuplet.exceptions import InputError, IntractableError
 from tuplet.local.calibration import Calibration, calibrated
 from tuplet.local.estimators import name_of, require_probabilities, weight_arguments
 from tuplet.local.inputs import Features, n_rows, take_rows
+from tuplet.local.parallel import one_blas_thread
 from tuplet.typing import UNKNOWN, Codes, Floats
 
 __all__ = ["MAX_CELLS", "SmoothedClassifier", "require_size"]
@@ -94,7 +95,8 @@ class SmoothedClassifier:
 
     def proba(self, inputs: Features) -> Floats:
         """Probabilities (n, c) of the seen classes, calibrated but not smoothed."""
-        proba = np.array(self.estimator.predict_proba(inputs), dtype=float)  # a copy: it is changed below
+        with one_blas_thread():  # chains ask when they are queried, which is after `predict_joint`
+            proba = np.array(self.estimator.predict_proba(inputs), dtype=float)  # a copy: it is changed below
         if proba.shape[1] != len(self.classes):
             raise InputError(
                 f"{name_of(self.estimator)}.predict_proba gave {proba.shape[1]} columns for"
