@@ -88,7 +88,9 @@ def solve_integer(scores: LocalScores, start: ParentSets, *, deadline: float | N
     )
     _give_start(model, use, scores, start)
     model.optimize()
-    return _answer(model, use, scores, start)
+    answer = _answer(model, use, scores, start)
+    model.freeProb()  # calls `conslock`, which needs the model: not left to the end of the model
+    return answer
 
 
 def _give_start(model: Any, use: list[Any], scores: LocalScores, start: ParentSets) -> None:
