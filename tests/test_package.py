@@ -29,3 +29,12 @@ def test_the_citation_is_of_this_version():
 def test_everything_that_the_sdist_includes_exists():
     included = SETTINGS["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
     assert [name for name in included if not (ROOT / name.removeprefix("/")).exists()] == []
+
+
+def test_the_workflow_runs_every_python_that_is_promised():
+    prefix = "Programming Language :: Python :: 3."
+    promised = [line.rpartition(" ")[2] for line in PROJECT["classifiers"] if line.startswith(prefix)]
+    workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
+    (listed,) = re.findall(r"python: \[(.*)\]", workflow)
+    assert promised == listed.replace('"', "").split(", ")
+    assert PROJECT["requires-python"] == f">={promised[0]}"
