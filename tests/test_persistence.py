@@ -28,8 +28,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEnc
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
-import test_estimator_checks
-import test_models
+from all_models import MODELS, data, fitted, table
 from tuplet.exceptions import ModelFileError
 from tuplet.joint.base import all_outcomes
 from tuplet.models import (
@@ -37,21 +36,12 @@ from tuplet.models import (
     DecisionClassifier,
     IndependentClassifier,
     NeighborClassifier,
-    OutputCodingClassifier,
     PowersetClassifier,
     PriorClassifier,
-    ProbitClassifier,
-    ProbitForestClassifier,
 )
 from tuplet.persistence import load_model, read_header, save_model
 
 pytest.importorskip("skops")
-
-MODELS = list({repr(m): m for m in [*test_models.ALL, *test_estimator_checks.MODELS]}.values())
-
-
-def data(n=36):
-    return test_models.data(n=n)
 
 
 def mixed(n=36):
@@ -86,16 +76,14 @@ def assert_same_predictions(one, other, X):
 
 
 @pytest.mark.filterwarnings("ignore::tuplet.exceptions.ApproximationWarning")  # of probit models
-@pytest.mark.parametrize("model", MODELS, ids=repr)
-def test_every_model_predicts_the_same_after_a_round_trip(model, tmp_path):
-    X, Y = data()
-    if isinstance(model, (OutputCodingClassifier, ProbitClassifier, ProbitForestClassifier)):
-        Y = pd.DataFrame((X.to_numpy() > 0).astype(int), columns=list("pqrs"), index=X.index)
-    fitted = clone(model).fit(X, Y)
-    loaded = through_a_file(fitted, tmp_path)
-    assert type(loaded) is type(fitted)
-    assert_same_predictions(fitted, loaded, X)
-    assert repr(loaded) == repr(fitted)
+@pytest.mark.parametrize("name", MODELS)
+def test_every_model_predicts_the_same_after_a_round_trip(name, tmp_path):
+    X, _ = table(name)
+    model = fitted(name)
+    loaded = through_a_file(model, tmp_path)
+    assert type(loaded) is type(model)
+    assert_same_predictions(model, loaded, X[:36])
+    assert repr(loaded) == repr(model)
     clone(loaded)
 
 
@@ -164,7 +152,7 @@ def test_a_column_transformer_round_trips(tmp_path):
 
 
 def test_sparse_features_round_trip(tmp_path):
-    X, Y = data()
+    X, Y = data(36)
     fitted = NeighborClassifier().fit(sparse.csr_array(X.to_numpy()), Y)
     a, b = (
         m.predict_joint(sparse.csr_array(X.to_numpy())).log_prob(Y)
@@ -365,7 +353,7 @@ def double(X):
 
 
 def test_a_part_that_is_no_data_is_named(tmp_path):
-    X, Y = data()
+    X, Y = data(36)
     path = tmp_path / "model.tuplet"
     steps = {
         r"the function .*<lambda>.*: replace it\.$": FunctionTransformer(lambda X: 2 * X),
@@ -381,7 +369,7 @@ def test_a_part_that_is_no_data_is_named(tmp_path):
 
 
 def test_own_types_are_saved_and_loaded_where_both_sides_allow_them(tmp_path):
-    X, Y = data()
+    X, Y = data(36)
     model = IndependentClassifier(Mine()).fit(X, Y)
     path = tmp_path / "model.tuplet"
     save_model(model, path, trusted=[Mine])
