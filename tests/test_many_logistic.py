@@ -13,8 +13,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from draws import examples
+from tuplet.compiled import dispatchers
 from tuplet.exceptions import ConvergenceWarning, InputError
-from tuplet.kernels.logistic import _exp, _log
 from tuplet.local.many_logistic import LogisticBatch, ManyLogistic, fit_many
 from tuplet.typing import UNKNOWN
 
@@ -241,11 +241,13 @@ def test_features_must_be_finite_numbers() -> None:
 
 def test_the_vector_exponential_and_logarithm_are_accurate() -> None:
     x = -np.geomspace(1e-12, 699, 5001)
+    kernel = dispatchers("tuplet.kernels.logistic")
+    exp, log = kernel["_exp"], kernel["_log"]
 
     @njit
     def both(of_exp: np.ndarray, of_log: np.ndarray, scratch: np.ndarray) -> None:
-        _exp(of_exp, scratch)
-        _log(of_log, scratch)
+        exp(of_exp, scratch)
+        log(of_log, scratch)
 
     exponential, logarithm = x.copy(), 1 - x
     both(exponential, logarithm, np.empty_like(x))
