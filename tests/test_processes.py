@@ -187,6 +187,11 @@ def test_a_script_without_a_main_guard_runs_once(tmp_path, method):
     assert not done.stderr
 
 
+def test_a_program_ends_though_workers_wait_for_work():
+    code = "import os; from tuplet.processes import Workers; workers = Workers(); workers.run(os.getpid)"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=200)  # an idle worker waits for 300 s
+
+
 KILLED = """
     import os, time
     from tuplet.processes import Workers

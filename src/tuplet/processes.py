@@ -9,7 +9,7 @@ from __future__ import annotations
 import atexit
 import importlib
 import logging
-import multiprocessing
+import multiprocessing.util  # whose exit function waits for children: ours, registered later, runs before it
 import os
 import pickle
 import signal
