@@ -10,13 +10,15 @@ import importlib
 import os
 import subprocess
 import sys
+import sysconfig
 import types
 import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 PACKAGE = Path(__file__).parent / "src" / "tuplet"
-NAMES = "_compiled_*"
+NAMES = f"_compiled_*{sysconfig.get_config_var('EXT_SUFFIX')}"
 
 try:
     from hatchling.builders.hooks.plugin.interface import BuildHookInterface
@@ -29,12 +31,13 @@ class CompiledKernels(BuildHookInterface):
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Compile, in a process of its own, for the Python that runs the build."""
-        for old in PACKAGE.glob(NAMES):
-            old.unlink()
+        for old in PACKAGE.glob(NAMES):  # of this Python; a checkout may serve several
+            with suppress(OSError):
+                old.unlink()
         if self.target_name != "wheel" or os.environ.get("TUPLET_PURE"):
             return
         done = subprocess.run([sys.executable, __file__], capture_output=True, text=True, check=False)
-        made = [path for path in PACKAGE.glob(NAMES) if path.suffix in (".so", ".pyd")]
+        made = list(PACKAGE.glob(NAMES))
         if done.returncode or not made:
             reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
             self.app.display_warning(f"Kernels are not compiled ahead of time ({reason}); numba will do it.")

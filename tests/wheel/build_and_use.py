@@ -7,10 +7,12 @@ nothing else; `build` and mypy come from the environment that runs this script.
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -71,6 +73,44 @@ def use(programs: Path, folder: Path) -> None:
     assert "Hamming loss" in run(tuplet, "demo", cwd=folder)
 
 
+STRANGER = """
+import sys, warnings
+warnings.simplefilter("error")
+import tuplet
+X, Y = tuplet.load_penguins(return_X_y=True)
+for model in (tuplet.ChainClassifier(), tuplet.TreeClassifier(), tuplet.GenerativeBayesNetClassifier()):
+    model.fit(X, Y).predict(X)
+    tuplet.save_model(model, sys.argv[1])
+    assert tuplet.load_model(sys.argv[1]).predict(X).equals(model.predict(X))
+assert "numba" not in sys.modules, "the kernels are not compiled"
+"""
+"""Fits models whose kernels are compiled, and saves them to a given path."""
+
+
+def use_as_stranger(programs: Path, folder: Path) -> None:
+    """Use the package as a user without a home who may write to one folder only."""
+    python = programs / "python"
+    if not (shutil.which("cc") or shutil.which("gcc")):
+        print("no C compiler: kernels are left to numba")
+        return
+    own: dict[str, Any] = {"user": 65534, "group": 65534, "extra_groups": []}
+    if not hasattr(os, "geteuid") or os.geteuid() or _call([python, "-c", ""], own):
+        print("strangers may not run this Python, so the user that runs this script tries instead")
+        own = {}
+    folder.parent.chmod(0o755)
+    folder.chmod(0o777)
+    target = folder / "stranger.tuplet"
+    if _call([python, "-c", STRANGER, target], own | {"cwd": folder, "env": {"HOME": "/nonexistent"}}):
+        sys.exit("a user without a home cannot use the package")
+
+
+def _call(command: list[str | Path], options: dict[str, Any]) -> int:
+    try:
+        return subprocess.run(command, check=False, **options).returncode
+    except OSError:
+        return 1
+
+
 def check_types(programs: Path, folder: Path) -> None:
     """Check the user's script strictly, and that type checkers see a type for every public name."""
     mypy = [PYTHON, "-m", "mypy", "--strict", "--python-executable", programs / "python"]
@@ -101,6 +141,7 @@ def main() -> None:
         wheel = build(folder / "dist")
         programs = install(wheel, folder / "environment")
         use(programs, folder / "work")
+        use_as_stranger(programs, folder / "work")
         check_types(programs, folder / "work")
         print(f"{wheel.name} works")
 
