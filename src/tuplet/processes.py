@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Self, TypeVar
 
@@ -279,19 +279,27 @@ def _starting(n_threads: int) -> Iterator[None]:
     Python would import the main module in it, which runs a script that has no main guard once more; what a
     script defines is sent by value instead.
     """
-    main = sys.modules["__main__"]
-    with _starts:
-        hidden = {name: vars(main).get(name) for name in ("__spec__", "__file__")}
-        before = {name: os.environ.get(name) for name in _THREADS}
-        threads = 1 if _context().get_start_method() == "forkserver" else n_threads
-        try:
-            vars(main).update(dict.fromkeys(hidden))
-            os.environ.update(dict.fromkeys(_THREADS, str(threads)))
-            yield
-        finally:
-            vars(main).update(hidden)
-            for name, value in before.items():
-                os.environ.pop(name) if value is None else os.environ.update({name: value})
+    threads = 1 if _context().get_start_method() == "forkserver" else n_threads
+    nothing: dict[str, Any] = dict.fromkeys(("__spec__", "__file__"))
+    with (
+        _starts,
+        _replaced(vars(sys.modules["__main__"]), nothing),
+        _replaced(os.environ, dict.fromkeys(_THREADS, str(threads))),
+    ):
+        yield
+
+
+@contextmanager
+def _replaced(entries: MutableMapping[str, Any], others: Mapping[str, Any]) -> Iterator[None]:
+    """Replace entries for a while."""
+    before = {name: entries[name] for name in others if name in entries}
+    entries.update(others)
+    try:
+        yield
+    finally:
+        for name in others:
+            del entries[name]
+        entries.update(before)
 
 
 # -- messages ----------------------------------------------------------------------------------------------
