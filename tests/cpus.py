@@ -31,7 +31,7 @@ MACHINES = {
 
 
 def run(name, options):
-    """Run the suite as one machine; return a line about it."""
+    """Run the suite as one machine; return its exit code and lines about it."""
     with ExitStack() as stack:
         cache = stack.enter_context(tempfile.TemporaryDirectory())
         if name == "busy":
@@ -45,7 +45,8 @@ def run(name, options):
         said = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
         last = (done.stdout.strip().splitlines() or done.stderr.strip().splitlines())[-1]
     minutes = (time.monotonic() - start) / 60
-    return [f"{name:12} {seconds / 60:5.1f} CPU min {minutes:5.1f} min  {last}", *said]
+    said += [f"exit code {done.returncode}"] if done.returncode else []
+    return done.returncode, [f"{name:12} {seconds / 60:5.1f} CPU min {minutes:5.1f} min  {last}", *said]
 
 
 def used():
@@ -71,8 +72,8 @@ def main():
     options = [argument for argument in sys.argv[1:] if argument not in MACHINES]
     failed = False
     for name in names or MACHINES:
-        lines = run(name, options)
-        failed |= "failed" in lines[0] or "error" in lines[0]
+        code, lines = run(name, options)
+        failed |= code != 0
         print(*lines, sep="\n", flush=True)  # noqa: T201
     sys.exit(failed)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import tuplet
-from public import SNAPSHOT, describe
+from public import SNAPSHOT, addresses, describe
 
 MODULES = [
     name
@@ -61,3 +61,12 @@ def test_importing_the_package_loads_nothing_heavy():
 def test_public_names_and_signatures_are_those_of_the_snapshot():
     """A change of the interface is a visible difference: `make snapshot` writes the file anew."""
     assert describe() == SNAPSHOT.read_text(encoding="utf-8").splitlines()
+
+
+def test_public_modules_are_attributes():
+    code = "import tuplet; print(*(getattr(tuplet, name.split('.')[1]).__name__ for name in {names}))"
+    names = [name for name in addresses() if name != "tuplet"]
+    done = subprocess.run(
+        [sys.executable, "-c", code.format(names=names)], check=True, capture_output=True, text=True
+    )
+    assert done.stdout.split() == [".".join(name.split(".")[:2]) for name in names]

@@ -1,5 +1,6 @@
 """Worker processes, and work that several of them share."""
 
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -17,7 +18,17 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.naive_bayes import GaussianNB
 from threadpoolctl import threadpool_limits
 
-from troubled import blas_threads, complain, end, fail, kill_oneself, pid_of, threads_of_parent
+from troubled import (
+    blas_threads,
+    complain,
+    end,
+    fail,
+    fail_sealed,
+    in_a_worker,
+    kill_oneself,
+    pid_of,
+    threads_of_parent,
+)
 from tuplet import ChainClassifier, IndependentClassifier, PowersetClassifier
 from tuplet.exceptions import TupletError
 from tuplet.local import parallel
@@ -190,6 +201,36 @@ def test_a_script_without_a_main_guard_runs_once(tmp_path, method):
 def test_a_program_ends_though_workers_wait_for_work():
     code = "import os; from tuplet.processes import Workers; workers = Workers(); workers.run(os.getpid)"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=200)  # an idle worker waits for 300 s
+
+
+def test_workers_of_a_daemon_work():
+    """The processes of a `multiprocessing.Pool` are daemons, which may have no children by themselves."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        assert pool.apply(in_a_worker) == 8
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_has_workers_of_its_own():
+    code = """
+import os
+from tuplet.processes import shared_workers
+first = shared_workers().run(os.getpid)
+if os.fork() == 0:
+    assert shared_workers().run(os.getpid) != first
+    raise SystemExit
+assert os.wait()[1] == 0
+assert shared_workers().run(os.getpid) == first
+"""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
+
+
+def test_workers_tell_where_an_error_arose():
+    with Workers() as workers:
+        with pytest.raises(ValueError, match="no 1") as caught:
+            workers.run(fail, 1)
+        assert "troubled.py" in caught.value.__notes__[0]
+        with pytest.raises(RuntimeError, match="SealedError: not to be sent"):
+            workers.run(fail_sealed)
 
 
 KILLED = """

@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_info
 
 from tuplet.joint import FactorGraph, JointDistribution
 from tuplet.models import JointClassifier
+from tuplet.processes import Workers
 
 
 class Noted(JointClassifier):
@@ -105,3 +106,20 @@ def threads_of_parent():
 def blas_threads():
     np.ones((2, 2)) @ np.ones((2, 2))
     return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+
+class SealedError(Exception):
+    """An error that cannot be pickled."""
+
+    def __reduce__(self):
+        raise TypeError("sealed")
+
+
+def fail_sealed():
+    raise SealedError("not to be sent")
+
+
+def in_a_worker():
+    """Do some work in another process."""
+    with Workers() as workers:
+        return workers.run(pow, 2, 3)

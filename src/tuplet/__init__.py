@@ -65,6 +65,55 @@ if TYPE_CHECKING:
     from tuplet.typing import UNKNOWN
 
     __version__: str
+else:
+    _get, __dir__ = lazy_names(
+        __name__,
+        {
+            "tuplet.datasets": (
+                "list_datasets load_dataset load_penguins read_chunks read_svmlight read_table "
+                "sample_mdc_problem write_arff write_parquet"
+            ),
+            "tuplet.exceptions": "TupletError TupletWarning",
+            "tuplet.local": "MixedNaiveBayes TemperatureScaled default_estimator",
+            "tuplet.models": (
+                "AutoJointClassifier BayesNetClassifier ChainClassifier DecisionClassifier "
+                "GenerativeBayesNetClassifier IndependentClassifier InformationGainFilter "
+                "InstanceLogisticClassifier JointClassifier JointStackingClassifier MixtureClassifier "
+                "NeighborClassifier OutputCodingClassifier PowersetClassifier PriorClassifier "
+                "ProbitClassifier ProbitForestClassifier RandomFieldClassifier RuleModel "
+                "RuleStackingClassifier SharedForestClassifier StackedFeaturesClassifier TreeClassifier "
+                "TreeEnsembleClassifier TreeMixtureClassifier WeightedStackingClassifier"
+            ),
+            "tuplet.persistence": "load_model read_header save_model",
+            "tuplet.prediction": "JointPrediction",
+            "tuplet.rules": "NoisyOr Rule RuleSet",
+            "tuplet.space": "ClassSpace",
+            "tuplet.typing": "UNKNOWN",
+        },
+        modules=(
+            "datasets",
+            "deep",
+            "evaluate",
+            "exceptions",
+            "inference",
+            "joint",
+            "losses",
+            "metrics",
+            "plots",
+            "rules",
+            "structure",
+            "testing",
+            "typing",
+        ),
+    )
+
+    def __getattr__(name: str) -> Any:
+        if name == "__version__":
+            from importlib.metadata import version
+
+            return version("tuplet")
+        return _get(name)
+
 
 __all__ = [
     "UNKNOWN",
@@ -123,38 +172,3 @@ __all__ = [
     "write_arff",
     "write_parquet",
 ]
-
-_get, __dir__ = lazy_names(
-    __name__,
-    {
-        "tuplet.datasets": (
-            "list_datasets load_dataset load_penguins read_chunks read_svmlight read_table "
-            "sample_mdc_problem write_arff write_parquet"
-        ),
-        "tuplet.exceptions": "TupletError TupletWarning",
-        "tuplet.local": "MixedNaiveBayes TemperatureScaled default_estimator",
-        "tuplet.models": (
-            "AutoJointClassifier BayesNetClassifier ChainClassifier DecisionClassifier "
-            "GenerativeBayesNetClassifier IndependentClassifier InformationGainFilter "
-            "InstanceLogisticClassifier JointClassifier JointStackingClassifier MixtureClassifier "
-            "NeighborClassifier OutputCodingClassifier PowersetClassifier PriorClassifier "
-            "ProbitClassifier ProbitForestClassifier RandomFieldClassifier RuleModel "
-            "RuleStackingClassifier SharedForestClassifier StackedFeaturesClassifier TreeClassifier "
-            "TreeEnsembleClassifier TreeMixtureClassifier WeightedStackingClassifier"
-        ),
-        "tuplet.persistence": "load_model read_header save_model",
-        "tuplet.prediction": "JointPrediction",
-        "tuplet.rules": "NoisyOr Rule RuleSet",
-        "tuplet.space": "ClassSpace",
-        "tuplet.typing": "UNKNOWN",
-    },
-    modules=("datasets", "deep", "evaluate", "joint", "losses", "metrics"),
-)
-
-
-def __getattr__(name: str) -> Any:
-    if name == "__version__":
-        from importlib.metadata import version
-
-        return version("tuplet")
-    return _get(name)

@@ -6,24 +6,25 @@ anew elsewhere. The server runs one thread, so that forking is safe: BLAS and Op
 
 from __future__ import annotations
 
-import atexit
 import importlib
 import logging
-import multiprocessing.util  # whose exit function waits for children: ours, registered later, runs before it
+import multiprocessing
+import multiprocessing.util
 import os
 import pickle
 import signal
 import sys
 import threading
 import time
-import weakref
+import traceback
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Self, TypeVar
 
 import cloudpickle  # type: ignore[import-untyped]
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-__all__ = ["CrashedError", "OverTimeError", "StoppedError", "Workers", "now", "shared_workers"]
+__all__ = ["CrashedError", "OverTimeError", "StoppedError", "Workers", "now", "pack", "shared_workers"]
 
 _log = logging.getLogger("tuplet.processes")
 
@@ -79,9 +80,10 @@ class Workers:
         self._lock = threading.Lock()
         self._idle: list[_Worker] = []
         self._alive: set[_Worker] = set()
-        self._stopped = False
+        self._stopped, self._n_stops = False, 0
         self.start_seconds = 0.0
-        _made.add(self)
+        # At the exit of the process that made them; Python would wait for idle ones.
+        multiprocessing.util.Finalize(self, _kill_all, args=(self._alive,), exitpriority=100)
 
     def __enter__(self) -> Self:
         return self
@@ -115,64 +117,79 @@ class Workers:
         deadline : float, optional
             When the answer must be here, by `now`; the start of a process counts, too.
         """
-        message = _packed((function, args))
-        self._require_going()
+        message = pack((function, args))
         while True:
-            worker, used = self._take(deadline)
-            try:
-                outcome = worker.ask(message, _sooner(time_limit, deadline))
-            except BaseException as error:
+            with self.lease(deadline) as worker:
+                used = worker.used
+                try:
+                    return worker.ask(message, _sooner(time_limit, deadline))
+                except CrashedError:
+                    self._kill(worker)
+                    if not used or self._stopped:
+                        raise
+                    # It may have died while it was idle: a new process tries again.
+
+    @contextmanager
+    def lease(self, deadline: float | None = None) -> Iterator[_Worker]:
+        """Give a process that is ready to one caller, who returns it, or kills it by an error."""
+        worker = self._take(deadline)
+        try:
+            yield worker
+        except BaseException as error:
+            if not worker.answered:
                 self._kill(worker)
-                self._require_going(error)
-                if used and isinstance(error, CrashedError):
-                    continue  # it may have died of what was done before: a new one decides
-                raise
+            if self._stopped and not isinstance(error, KeyboardInterrupt):
+                raise StoppedError from None
+            raise
+        finally:
             self._give_back(worker)
-            return outcome()
 
     def stop(self) -> None:
         """End all processes; what is still at work in them is lost, and no more is taken."""
+        self._end(stopped=True)
+
+    def restart(self) -> None:
+        """End all processes, and take further work."""
+        self._end(stopped=False)
+
+    def _end(self, *, stopped: bool) -> None:
         with self._lock:
-            self._stopped = True
+            self._stopped = stopped
+            self._n_stops += 1
             alive = list(self._alive)
             self._alive.clear()
             self._idle.clear()
         for worker in alive:
             worker.kill()
 
-    def restart(self) -> None:
-        """End all processes, and take further work."""
-        self.stop()
-        self._stopped = False
-
-    def _take(self, deadline: float | None) -> tuple[_Worker, bool]:
-        """Return an idle process, or a new one; and whether it was used before."""
+    def _take(self, deadline: float | None) -> _Worker:
+        """Return an idle process, or a new one."""
         with self._lock:
+            if self._stopped:
+                raise StoppedError
             if self._idle:
-                return self._idle.pop(), True
+                return self._idle.pop()
+            n_stops = self._n_stops
         start = now()
         worker = _Worker(self.n_threads, self.modules)
         with self._lock:
             self._alive.add(worker)
         try:
-            self._require_going()
             worker.wait(_sooner(None, deadline))  # until it is ready: imports are no part of a time limit
-        except BaseException as error:
+        except BaseException:
             self._kill(worker)
-            self._require_going(error)
             raise
+        if n_stops != self._n_stops:  # while it started
+            self._kill(worker)
+            raise StoppedError
         self.start_seconds = now() - start
         _log.debug("process %s ready after %.1f s", worker.pid, self.start_seconds)
-        return worker, False
-
-    def _require_going(self, error: BaseException | None = None) -> None:
-        """Raise `StoppedError` if there is no more work to be done; an interrupt goes first."""
-        if self._stopped and not isinstance(error, KeyboardInterrupt):
-            raise StoppedError from None
+        return worker
 
     def _give_back(self, worker: _Worker) -> None:
         with self._lock:
-            if not self._stopped:
+            if worker in self._alive:
+                worker.used = True
                 self._idle.append(worker)
 
     def _kill(self, worker: _Worker) -> None:
@@ -181,19 +198,19 @@ class Workers:
         worker.kill()
 
 
-_made: weakref.WeakSet[Workers] = weakref.WeakSet()
+def _kill_all(workers: set[_Worker]) -> None:
+    for worker in list(workers):
+        worker.kill()
+
+
 _shared: dict[int, Workers] = {}
 
 
 def shared_workers() -> Workers:
     """Return the processes, with one thread each, that all parallel fits of this process share."""
-    return _shared.setdefault(os.getpid(), Workers())
-
-
-@atexit.register
-def _stop_all() -> None:
-    for workers in list(_made):
-        workers.stop()
+    if os.getpid() not in _shared:  # a forked process has none of its parent's
+        _shared[os.getpid()] = Workers()
+    return _shared[os.getpid()]
 
 
 def _sooner(time_limit: float | None, deadline: float | None) -> float | None:
@@ -208,10 +225,19 @@ def _sooner(time_limit: float | None, deadline: float | None) -> float | None:
 
 
 class _Worker:
-    """A process and the pipe to it."""
+    """A process and the pipe to it.
+
+    Attributes
+    ----------
+    used : bool
+        Whether it has done some work.
+    answered : bool
+        Whether it has answered what it was asked last.
+    """
 
     def __init__(self, n_threads: int, modules: Sequence[str]) -> None:
         context = _context()
+        self.used, self.answered = False, False
         self._pipe, far = context.Pipe()
         self._process = context.Process(target=_serve, args=(far, n_threads, modules), name="tuplet worker")
         with _starting(n_threads):
@@ -223,23 +249,28 @@ class _Worker:
         """Number of the process."""
         return self._process.pid
 
-    def ask(self, message: bytes, time_limit: float | None) -> Callable[[], Any]:
-        """Send work; return a function that returns its answer, or raises what it raised."""
+    def ask(self, message: bytes, time_limit: float | None = None) -> Any:
+        """Return the answer to a message, or raise what the work raised."""
+        self.answered = False
         try:
             self._pipe.send_bytes(message)
         except OSError:
             raise CrashedError(self._end()) from None
         return self.wait(time_limit)
 
-    def wait(self, time_limit: float | None) -> Callable[[], Any]:
-        """Wait for the next message."""
+    def wait(self, time_limit: float | None) -> Any:
+        """Return what comes next, or raise it."""
         try:
             if not self._pipe.poll(time_limit):
                 raise OverTimeError
             message = self._pipe.recv_bytes()
         except (EOFError, OSError):
             raise CrashedError(self._end()) from None
-        return _unpacked(message)
+        kind, content = _unpacked(message)
+        self.answered = True
+        if kind == "raised":
+            raise content
+        return content
 
     def kill(self) -> None:
         """End the process at once."""
@@ -261,13 +292,18 @@ class _Worker:
 
 
 def _context() -> Any:
-    methods = multiprocessing.get_all_start_methods()
     wanted = os.environ.get("TUPLET_START_METHOD", "forkserver")
+    if _server_owner not in (None, os.getpid()):  # a forked process cannot use its parent's server
+        wanted = "spawn"
+    methods = multiprocessing.get_all_start_methods()
     context: Any = multiprocessing.get_context(wanted if wanted in methods else "spawn")
     if context.get_start_method() == "forkserver":
         context.set_forkserver_preload(list(_LOADED))
     return context
 
+
+_server_owner: int | None = None
+"""The process that has started the server."""
 
 _starts = threading.Lock()
 
@@ -279,14 +315,21 @@ def _starting(n_threads: int) -> Iterator[None]:
     Python would import the main module in it, which runs a script that has no main guard once more; what a
     script defines is sent by value instead.
     """
-    threads = 1 if _context().get_start_method() == "forkserver" else n_threads
+    global _server_owner
+    served = _context().get_start_method() == "forkserver"
     nothing: dict[str, Any] = dict.fromkeys(("__spec__", "__file__"))
     with (
         _starts,
         _replaced(vars(sys.modules["__main__"]), nothing),
-        _replaced(os.environ, dict.fromkeys(_THREADS, str(threads))),
+        _replaced(os.environ, dict.fromkeys(_THREADS, "1" if served else str(n_threads))),
     ):
-        yield
+        _server_owner = os.getpid() if served else _server_owner
+        this = multiprocessing.current_process()
+        this.daemon, daemon = False, this.daemon  # daemons, such as those of a Pool, may have no children
+        try:
+            yield
+        finally:
+            this.daemon = daemon
 
 
 @contextmanager
@@ -305,7 +348,8 @@ def _replaced(entries: MutableMapping[str, Any], others: Mapping[str, Any]) -> I
 # -- messages ----------------------------------------------------------------------------------------------
 
 
-def _packed(content: Any) -> bytes:
+def pack(content: Any) -> bytes:
+    """Return anything that cloudpickle can send as bytes."""
     try:
         return bytes(cloudpickle.dumps(content, protocol=pickle.HIGHEST_PROTOCOL))
     except Exception as error:
@@ -316,20 +360,14 @@ def _unsendable(error: BaseException) -> str:
     return f"it cannot be sent to another process and back ({' '.join(str(error).split()) or repr(error)})"
 
 
-def _unpacked(message: bytes) -> Callable[[], Any]:
+def _unpacked(message: bytes) -> tuple[str, Any]:
     try:
         kind, content = pickle.loads(message)
     except Exception as error:
         raise CrashedError(_unsendable(error)) from None
     if kind == "unsendable":
         raise CrashedError(content)
-
-    def outcome() -> Any:
-        if kind == "raised":
-            raise content
-        return content
-
-    return outcome
+    return kind, content
 
 
 # -- one process, from inside ------------------------------------------------------------------------------
@@ -341,10 +379,7 @@ def _serve(pipe: Any, n_threads: int, modules: Sequence[str]) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     for module in modules:
         importlib.import_module(module)
-    if n_threads > 1:  # the server has one
-        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
-        threadpool_limits(n_threads)
+    threadpool_limits(n_threads)  # a server that someone else started may have any number
     pipe.send_bytes(pickle.dumps(("value", None)))
     with suppress(EOFError, OSError):
         while pipe.poll(_IDLE_SECONDS):
@@ -367,11 +402,25 @@ def _answer(message: bytes) -> bytes:
         return pickle.dumps(("unsendable", _unsendable(error)))
     try:
         outcome = ("value", function(*args))
-    except Exception as error:
-        outcome = ("raised", error)
-    except BaseException as error:  # sys.exit() must not end the process that reads this
-        outcome = ("raised", RuntimeError(f"{type(error).__name__}: {error}"))
+    except BaseException as error:
+        return _report(error)
     try:
-        return _packed(outcome)
+        return pack(outcome)
     except CrashedError as error:
         return pickle.dumps(("unsendable", str(error)))
+
+
+def _report(error: BaseException) -> bytes:
+    """Return an error as a message, with its traceback as a note."""
+    trace = "".join(traceback.format_exception(error))
+    try:
+        if not isinstance(error, Exception):  # sys.exit() must not end the process that reads this
+            raise TypeError
+        error.add_note(f"In a worker process:\n{trace}")
+        message = pack(("raised", error))
+        pickle.loads(message)  # some errors can be sent and not read
+    except Exception:
+        plain = RuntimeError(f"{type(error).__name__}: {error}")
+        plain.add_note(f"In a worker process:\n{trace}")
+        return pickle.dumps(("raised", plain))
+    return message

@@ -11,6 +11,18 @@ if TYPE_CHECKING:
     from tuplet.datasets.penguins import load_penguins
     from tuplet.datasets.sampling import sample_mdc_problem
     from tuplet.networks import read_bif, write_bif
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "tuplet.datasets.base": "Dataset",
+            "tuplet.datasets.benchmark": "list_datasets load_dataset",
+            "tuplet.datasets.files": "Chunk read_chunks read_svmlight read_table write_arff write_parquet",
+            "tuplet.datasets.penguins": "load_penguins",
+            "tuplet.datasets.sampling": "sample_mdc_problem",
+            "tuplet.networks": "read_bif write_bif",
+        },
+    )
 
 __all__ = [
     "Chunk",
@@ -27,15 +39,3 @@ __all__ = [
     "write_bif",
     "write_parquet",
 ]
-
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "tuplet.datasets.base": "Dataset",
-        "tuplet.datasets.benchmark": "list_datasets load_dataset",
-        "tuplet.datasets.files": "Chunk read_chunks read_svmlight read_table write_arff write_parquet",
-        "tuplet.datasets.penguins": "load_penguins",
-        "tuplet.datasets.sampling": "sample_mdc_problem",
-        "tuplet.networks": "read_bif write_bif",
-    },
-)

@@ -13,6 +13,20 @@ if TYPE_CHECKING:
     from tuplet.joint.probit import Probit
     from tuplet.joint.search import Search
     from tuplet.joint.splitting import Enumerate, MonteCarlo
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "tuplet.joint.atoms": "Atoms",
+            "tuplet.joint.autoregressive": "Autoregressive",
+            "tuplet.joint.base": "JointDistribution Mode Ranking",
+            "tuplet.joint.graph": "FactorGraph",
+            "tuplet.joint.mixture": "Mixture",
+            "tuplet.joint.probit": "Probit",
+            "tuplet.joint.search": "Search",
+            "tuplet.joint.splitting": "Enumerate MonteCarlo",
+        },
+    )
 
 __all__ = [
     "Atoms",
@@ -27,17 +41,3 @@ __all__ = [
     "Ranking",
     "Search",
 ]
-
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "tuplet.joint.atoms": "Atoms",
-        "tuplet.joint.autoregressive": "Autoregressive",
-        "tuplet.joint.base": "JointDistribution Mode Ranking",
-        "tuplet.joint.graph": "FactorGraph",
-        "tuplet.joint.mixture": "Mixture",
-        "tuplet.joint.probit": "Probit",
-        "tuplet.joint.search": "Search",
-        "tuplet.joint.splitting": "Enumerate MonteCarlo",
-    },
-)

@@ -21,6 +21,21 @@ if TYPE_CHECKING:
     from tuplet.local.split import SplitModel
     from tuplet.local.stacked import StackedModel
     from tuplet.local.temperature import TemperatureScaled
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "tuplet.local.base": "Bound LocalModel",
+            "tuplet.local.bayes": "MixedNaiveBayes",
+            "tuplet.local.encoding": "FeatureEncoder",
+            "tuplet.local.families": "FamilyScorer",
+            "tuplet.local.logistic": "default_estimator",
+            "tuplet.local.smoothed": "SmoothedClassifier",
+            "tuplet.local.split": "SplitModel",
+            "tuplet.local.stacked": "StackedModel",
+            "tuplet.local.temperature": "TemperatureScaled",
+        },
+    )
 
 __all__ = [
     "Bound",
@@ -34,18 +49,3 @@ __all__ = [
     "TemperatureScaled",
     "default_estimator",
 ]
-
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "tuplet.local.base": "Bound LocalModel",
-        "tuplet.local.bayes": "MixedNaiveBayes",
-        "tuplet.local.encoding": "FeatureEncoder",
-        "tuplet.local.families": "FamilyScorer",
-        "tuplet.local.logistic": "default_estimator",
-        "tuplet.local.smoothed": "SmoothedClassifier",
-        "tuplet.local.split": "SplitModel",
-        "tuplet.local.stacked": "StackedModel",
-        "tuplet.local.temperature": "TemperatureScaled",
-    },
-)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
 import time
 import warnings
@@ -17,13 +18,13 @@ from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 from tuplet.exceptions import TupletError
-from tuplet.processes import CrashedError, shared_workers
+from tuplet.processes import CrashedError, pack, shared_workers
 
 __all__ = ["one_blas_thread", "run_many"]
 
 T = TypeVar("T")
 
-_Warning: TypeAlias = tuple[str, type[Warning], str, int]
+_Warning: TypeAlias = tuple[Any, type[Warning], str, int]
 """Message, category, file and line."""
 
 _SAVED, _SAVED_READY = 1.0, 0.2
@@ -128,6 +129,7 @@ class _SharedWork:
         self._failures: list[BaseException] = []
         self._lock, self._front, self._back = threading.Lock(), 0, len(tasks)
         self._workers = shared_workers()
+        self._leased: list[Any] = []
 
     def run(self) -> list[Any]:
         """Return the answers in the order of the tasks."""
@@ -149,6 +151,8 @@ class _SharedWork:
             self._back = self._front  # what is left is not begun
             if isinstance(error, KeyboardInterrupt):
                 self._workers.restart()
+            for worker in self._leased:
+                worker.kill()
             raise
         seen: dict[Any, Any] = {}  # the same warning of several processes is one
         for warning in self._warnings:
@@ -174,18 +178,19 @@ class _SharedWork:
         return saved > (_SAVED_READY if self._workers.n_idle else _SAVED)
 
     def _help(self) -> None:
-        """Let one process do tasks until there are no more."""
-        while (places := self._take(from_back=True)) and not self._failures:
-            try:
-                some = [self.tasks[place] for place in places]
-                answers, said = self._workers.run(_run_some, self.function, some, get_config())
-            except CrashedError as crash:
-                self._failures.append(TupletError(f"Work in {self.n_workers} processes failed: {crash}."))
-            except BaseException as error:
-                self._failures.append(error)
-            else:
-                self._warnings += said
-                self._answers.update(zip(places, answers, strict=True))
+        """Let one process, as soon as it is ready, do tasks until there are no more."""
+        try:
+            with self._workers.lease() as worker:
+                self._leased.append(worker)
+                while (places := self._take(from_back=True)) and not self._failures:
+                    some = [self.tasks[place] for place in places]
+                    answers, said = worker.ask(pack((_run_some, (self.function, some, get_config()))))
+                    self._warnings += said
+                    self._answers.update(zip(places, answers, strict=True))
+        except CrashedError as crash:
+            self._failures.append(TupletError(f"Work in {self.n_workers} processes failed: {crash}."))
+        except BaseException as error:
+            self._failures.append(error)
 
 
 def _run_some(
@@ -196,4 +201,12 @@ def _run_some(
         warnings.simplefilter("always")
         with parallel_config(backend="sequential"):
             answers = [_run_one(function, task) for task in tasks]
-    return answers, [(str(each.message), each.category, each.filename, each.lineno) for each in said]
+    return answers, [(_sendable(each.message), each.category, each.filename, each.lineno) for each in said]
+
+
+def _sendable(warning: Any) -> Any:
+    """Return a warning, or its text if it cannot be sent to another process."""
+    try:
+        return pickle.loads(pickle.dumps(warning))
+    except Exception:
+        return UserWarning(str(warning))

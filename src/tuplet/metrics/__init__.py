@@ -56,6 +56,23 @@ if TYPE_CHECKING:
         loss_scorer,
         top_k_scorer,
     )
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "tuplet.metrics.calibration": "expected_calibration_error marginal_calibration mode_calibration",
+            "tuplet.metrics.decisions": (
+                "answered_accuracy coverage exact_match hamming_loss hamming_score instance_f1 jaccard_score "
+                "macro_f1 macro_precision macro_recall mean_loss micro_f1"
+            ),
+            "tuplet.metrics.probabilities": (
+                "LOG_FLOOR brier_score joint_log_loss marginal_log_loss n_floored top_k_accuracy"
+            ),
+            "tuplet.metrics.scorers": (
+                "SCORERS DecisionScorer ProbabilityScorer get_scorer loss_scorer top_k_scorer"
+            ),
+        },
+    )
 
 __all__ = [
     "LOG_FLOOR",
@@ -86,20 +103,3 @@ __all__ = [
     "top_k_accuracy",
     "top_k_scorer",
 ]
-
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "tuplet.metrics.calibration": "expected_calibration_error marginal_calibration mode_calibration",
-        "tuplet.metrics.decisions": (
-            "answered_accuracy coverage exact_match hamming_loss hamming_score instance_f1 jaccard_score "
-            "macro_f1 macro_precision macro_recall mean_loss micro_f1"
-        ),
-        "tuplet.metrics.probabilities": (
-            "LOG_FLOOR brier_score joint_log_loss marginal_log_loss n_floored top_k_accuracy"
-        ),
-        "tuplet.metrics.scorers": (
-            "SCORERS DecisionScorer ProbabilityScorer get_scorer loss_scorer top_k_scorer"
-        ),
-    },
-)

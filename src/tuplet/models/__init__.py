@@ -30,6 +30,33 @@ if TYPE_CHECKING:
     from tuplet.models.stacking import AutoJointClassifier, JointStackingClassifier
     from tuplet.models.trees import TreeClassifier, TreeEnsembleClassifier, TreeMixtureClassifier
     from tuplet.models.weighted_stacking import WeightedStackingClassifier
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "tuplet.models.base": "JointClassifier",
+            "tuplet.models.bayesnet": "BayesNetClassifier",
+            "tuplet.models.chain": "ChainClassifier",
+            "tuplet.models.decision": "DecisionClassifier",
+            "tuplet.models.explanation": "LocalNetwork",
+            "tuplet.models.generative": "GenerativeBayesNetClassifier InformationGainFilter",
+            "tuplet.models.independent": "IndependentClassifier",
+            "tuplet.models.instance_logistic": "InstanceLogisticClassifier",
+            "tuplet.models.mixtures": "MixtureClassifier",
+            "tuplet.models.neighbors": "NeighborClassifier",
+            "tuplet.models.output_coding": "OutputCodingClassifier",
+            "tuplet.models.powerset": "PowersetClassifier",
+            "tuplet.models.prior": "PriorClassifier",
+            "tuplet.models.probit": "ProbitClassifier ProbitForestClassifier",
+            "tuplet.models.random_field": "RandomFieldClassifier",
+            "tuplet.models.rules": "RuleModel RuleStackingClassifier",
+            "tuplet.models.shared_forest": "SharedForestClassifier",
+            "tuplet.models.stacked_features": "StackedFeaturesClassifier",
+            "tuplet.models.stacking": "AutoJointClassifier JointStackingClassifier",
+            "tuplet.models.trees": "TreeClassifier TreeEnsembleClassifier TreeMixtureClassifier",
+            "tuplet.models.weighted_stacking": "WeightedStackingClassifier",
+        },
+    )
 
 __all__ = [
     "AutoJointClassifier",
@@ -60,30 +87,3 @@ __all__ = [
     "TreeMixtureClassifier",
     "WeightedStackingClassifier",
 ]
-
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "tuplet.models.base": "JointClassifier",
-        "tuplet.models.bayesnet": "BayesNetClassifier",
-        "tuplet.models.chain": "ChainClassifier",
-        "tuplet.models.decision": "DecisionClassifier",
-        "tuplet.models.explanation": "LocalNetwork",
-        "tuplet.models.generative": "GenerativeBayesNetClassifier InformationGainFilter",
-        "tuplet.models.independent": "IndependentClassifier",
-        "tuplet.models.instance_logistic": "InstanceLogisticClassifier",
-        "tuplet.models.mixtures": "MixtureClassifier",
-        "tuplet.models.neighbors": "NeighborClassifier",
-        "tuplet.models.output_coding": "OutputCodingClassifier",
-        "tuplet.models.powerset": "PowersetClassifier",
-        "tuplet.models.prior": "PriorClassifier",
-        "tuplet.models.probit": "ProbitClassifier ProbitForestClassifier",
-        "tuplet.models.random_field": "RandomFieldClassifier",
-        "tuplet.models.rules": "RuleModel RuleStackingClassifier",
-        "tuplet.models.shared_forest": "SharedForestClassifier",
-        "tuplet.models.stacked_features": "StackedFeaturesClassifier",
-        "tuplet.models.stacking": "AutoJointClassifier JointStackingClassifier",
-        "tuplet.models.trees": "TreeClassifier TreeEnsembleClassifier TreeMixtureClassifier",
-        "tuplet.models.weighted_stacking": "WeightedStackingClassifier",
-    },
-)

@@ -19,6 +19,20 @@ if TYPE_CHECKING:
     from tuplet.networks.scores import CountScorer, Criterion
     from tuplet.networks.three_part import Component, ThreePartGraph
     from tuplet.networks.trees import learn_polytree_polytree, learn_small_width, learn_tree_tree
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "tuplet.networks.bif_reader": "read_bif",
+            "tuplet.networks.bif_writer": "bif_text write_bif",
+            "tuplet.networks.learners": "LearnerOptions Structure default_criterion learn_structure",
+            "tuplet.networks.network": "Network",
+            "tuplet.networks.orders": "Ordered greedy_network search_network",
+            "tuplet.networks.scores": "CountScorer Criterion",
+            "tuplet.networks.three_part": "Component ThreePartGraph",
+            "tuplet.networks.trees": "learn_polytree_polytree learn_small_width learn_tree_tree",
+        },
+    )
 
 __all__ = [
     "Component",
@@ -40,17 +54,3 @@ __all__ = [
     "search_network",
     "write_bif",
 ]
-
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "tuplet.networks.bif_reader": "read_bif",
-        "tuplet.networks.bif_writer": "bif_text write_bif",
-        "tuplet.networks.learners": "LearnerOptions Structure default_criterion learn_structure",
-        "tuplet.networks.network": "Network",
-        "tuplet.networks.orders": "Ordered greedy_network search_network",
-        "tuplet.networks.scores": "CountScorer Criterion",
-        "tuplet.networks.three_part": "Component ThreePartGraph",
-        "tuplet.networks.trees": "learn_polytree_polytree learn_small_width learn_tree_tree",
-    },
-)

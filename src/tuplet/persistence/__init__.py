@@ -11,13 +11,13 @@ from tuplet.lazy import lazy_names
 if TYPE_CHECKING:
     from tuplet.persistence.files import load_model, read_header, save_model
     from tuplet.persistence.header import ModelHeader, Variable
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "tuplet.persistence.files": "load_model read_header save_model",
+            "tuplet.persistence.header": "ModelHeader Variable",
+        },
+    )
 
 __all__ = ["ModelHeader", "Variable", "load_model", "read_header", "save_model"]
-
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "tuplet.persistence.files": "load_model read_header save_model",
-        "tuplet.persistence.header": "ModelHeader Variable",
-    },
-)

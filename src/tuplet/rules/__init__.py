@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from tuplet.rules.joint import RuleJoint
     from tuplet.rules.rule import NoisyOr, Rule
     from tuplet.rules.ruleset import RuleSet
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "tuplet.rules.compile": "compile_rules",
+            "tuplet.rules.factor": "RuleFactor",
+            "tuplet.rules.formula": "Formula Is Label",
+            "tuplet.rules.joint": "RuleJoint",
+            "tuplet.rules.rule": "NoisyOr Rule",
+            "tuplet.rules.ruleset": "RuleSet",
+        },
+    )
 
 __all__ = ["Formula", "Is", "Label", "NoisyOr", "Rule", "RuleFactor", "RuleJoint", "RuleSet", "compile_rules"]
-
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "tuplet.rules.compile": "compile_rules",
-        "tuplet.rules.factor": "RuleFactor",
-        "tuplet.rules.formula": "Formula Is Label",
-        "tuplet.rules.joint": "RuleJoint",
-        "tuplet.rules.rule": "NoisyOr Rule",
-        "tuplet.rules.ruleset": "RuleSet",
-    },
-)

@@ -32,6 +32,24 @@ if TYPE_CHECKING:
     )
     from tuplet.structure.search import Found, Method, find_dag
     from tuplet.structure.trees import best_forest
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "tuplet.structure.bounded": "search_bounded",
+            "tuplet.structure.candidates": "Candidates Family candidate_parent_sets",
+            "tuplet.structure.constraints": "EdgeRules",
+            "tuplet.structure.exact": "best_network",
+            "tuplet.structure.integer": "has_scip solve_integer",
+            "tuplet.structure.local_scores": "LocalScores",
+            "tuplet.structure.orders": "search_orders",
+            "tuplet.structure.parents": (
+                "Edge ParentSets edges find_cycle is_acyclic moral_width score_of topological_order"
+            ),
+            "tuplet.structure.search": "Found Method find_dag",
+            "tuplet.structure.trees": "best_forest",
+        },
+    )
 
 __all__ = [
     "Candidates",
@@ -57,21 +75,3 @@ __all__ = [
     "solve_integer",
     "topological_order",
 ]
-
-__getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "tuplet.structure.bounded": "search_bounded",
-        "tuplet.structure.candidates": "Candidates Family candidate_parent_sets",
-        "tuplet.structure.constraints": "EdgeRules",
-        "tuplet.structure.exact": "best_network",
-        "tuplet.structure.integer": "has_scip solve_integer",
-        "tuplet.structure.local_scores": "LocalScores",
-        "tuplet.structure.orders": "search_orders",
-        "tuplet.structure.parents": (
-            "Edge ParentSets edges find_cycle is_acyclic moral_width score_of topological_order"
-        ),
-        "tuplet.structure.search": "Found Method find_dag",
-        "tuplet.structure.trees": "best_forest",
-    },
-)
