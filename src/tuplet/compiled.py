@@ -193,7 +193,7 @@ class Entry:
 
 
 def _fit(signature: tuple[Argument, ...], args: Any) -> bool:
-    """Tell whether arrays are what machine code takes them for; it does not look itself."""
+    """Tell whether arrays have the declared types and layouts; machine code does not check them."""
     for declared, given in zip(signature, args, strict=True):
         if isinstance(declared, Array):
             if not (
@@ -260,9 +260,9 @@ def entries() -> list[Entry]:
 
 @cache
 def dispatchers(module: str, cached: bool = True) -> dict[str, Any]:
-    """Let numba take over the functions of a kernel: they are compiled when they are called first.
+    """Return numba's versions of the functions of a kernel, each compiled on its first call.
 
-    Names in the module then mean what numba made of them, which is how compiled functions find each other.
+    They replace the functions in the module, because numba looks up called functions there.
     """
     _log.info("%s is compiled by numba on first use", module)
     made = {}

@@ -1,4 +1,4 @@
-"""Work in processes of its own: it can be stopped, and it may crash.
+"""Worker processes: work in them can be stopped, and may crash.
 
 Processes are forked from a server that has the library loaded, where the system has such servers, and started
 anew elsewhere. The server runs one thread, so that forking is safe: BLAS and OpenMP start none in it.

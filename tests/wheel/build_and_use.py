@@ -73,7 +73,7 @@ def use(programs: Path, folder: Path) -> None:
     assert "Hamming loss" in run(tuplet, "demo", cwd=folder)
 
 
-STRANGER = """
+WITHOUT_HOME = """
 import sys, warnings
 warnings.simplefilter("error")
 import tuplet
@@ -87,7 +87,7 @@ assert "numba" not in sys.modules, "the kernels are not compiled"
 """Fits models whose kernels are compiled, and saves them to a given path."""
 
 
-def use_as_stranger(programs: Path, folder: Path) -> None:
+def use_without_home(programs: Path, folder: Path) -> None:
     """Use the package as a user without a home who may write to one folder only."""
     python = programs / "python"
     if not (shutil.which("cc") or shutil.which("gcc")):
@@ -95,12 +95,12 @@ def use_as_stranger(programs: Path, folder: Path) -> None:
         return
     own: dict[str, Any] = {"user": 65534, "group": 65534, "extra_groups": []}
     if not hasattr(os, "geteuid") or os.geteuid() or _call([python, "-c", ""], own):
-        print("strangers may not run this Python, so the user that runs this script tries instead")
+        print("user 65534 cannot run this Python; the present user is used instead")
         own = {}
     folder.parent.chmod(0o755)
     folder.chmod(0o777)
-    target = folder / "stranger.tuplet"
-    if _call([python, "-c", STRANGER, target], own | {"cwd": folder, "env": {"HOME": "/nonexistent"}}):
+    target = folder / "without_home.tuplet"
+    if _call([python, "-c", WITHOUT_HOME, target], own | {"cwd": folder, "env": {"HOME": "/nonexistent"}}):
         sys.exit("a user without a home cannot use the package")
 
 
@@ -141,7 +141,7 @@ def main() -> None:
         wheel = build(folder / "dist")
         programs = install(wheel, folder / "environment")
         use(programs, folder / "work")
-        use_as_stranger(programs, folder / "work")
+        use_without_home(programs, folder / "work")
         check_types(programs, folder / "work")
         print(f"{wheel.name} works")
 

@@ -16,11 +16,11 @@ from tuplet.exceptions import InputError
 if TYPE_CHECKING:
     from tuplet.rules import RuleSet
 
-__all__ = ["ESTIMATORS", "MODELS", "Entry", "make_model", "read_rule_file", "split_names"]
+__all__ = ["ESTIMATORS", "MODELS", "Choice", "make_model", "read_rule_file", "split_names"]
 
 
 @dataclass(frozen=True)
-class Entry:
+class Choice:
     """A model or classifier by its address, with settings, and a few words about it.
 
     It is imported when it is made, so that listing the names costs nothing.
@@ -36,45 +36,45 @@ class Entry:
         return getattr(import_module(module), name)(**self.settings)
 
 
-MODELS: dict[str, Entry] = {
-    "auto": Entry("tuplet.AutoJointClassifier", "the best mixture of all the others within a time"),
-    "independent": Entry("tuplet.IndependentClassifier", "one classifier per variable"),
-    "powerset": Entry("tuplet.PowersetClassifier", "one classifier of whole combinations"),
-    "chain": Entry("tuplet.ChainClassifier", "each variable given those before it"),
-    "chains": Entry(
+MODELS: dict[str, Choice] = {
+    "auto": Choice("tuplet.AutoJointClassifier", "the best mixture of all the others within a time"),
+    "independent": Choice("tuplet.IndependentClassifier", "one classifier per variable"),
+    "powerset": Choice("tuplet.PowersetClassifier", "one classifier of whole combinations"),
+    "chain": Choice("tuplet.ChainClassifier", "each variable given those before it"),
+    "chains": Choice(
         "tuplet.ChainClassifier", "ten chains in random orders", {"n_chains": 10, "order": "random"}
     ),
-    "bayesnet": Entry("tuplet.BayesNetClassifier", "provably best graph of the variables"),
-    "tree": Entry("tuplet.TreeClassifier", "best tree of the variables"),
-    "tree-mixture": Entry("tuplet.TreeMixtureClassifier", "mixture of trees"),
-    "generative": Entry("tuplet.GenerativeBayesNetClassifier", "classes and features in one network"),
-    "random-field": Entry("tuplet.RandomFieldClassifier", "pairwise conditional random field"),
-    "neighbors": Entry("tuplet.NeighborClassifier", "nearest neighbours (MLKNN), 0/1 labels"),
-    "shared-forest": Entry("tuplet.SharedForestClassifier", "one forest for all variables; quick with many"),
-    "probit": Entry("tuplet.ProbitClassifier", "multivariate probit with intervals, two labels each"),
-    "probit-forest": Entry("tuplet.ProbitForestClassifier", "the same with Bayesian trees"),
-    "rules": Entry("tuplet.RuleStackingClassifier", "rules, of experts or learned, over classifiers"),
-    "prior": Entry("tuplet.PriorClassifier", "frequencies of the combinations, whatever the features"),
+    "bayesnet": Choice("tuplet.BayesNetClassifier", "provably best graph of the variables"),
+    "tree": Choice("tuplet.TreeClassifier", "best tree of the variables"),
+    "tree-mixture": Choice("tuplet.TreeMixtureClassifier", "mixture of trees"),
+    "generative": Choice("tuplet.GenerativeBayesNetClassifier", "classes and features in one network"),
+    "random-field": Choice("tuplet.RandomFieldClassifier", "pairwise conditional random field"),
+    "neighbors": Choice("tuplet.NeighborClassifier", "nearest neighbours (MLKNN), 0/1 labels"),
+    "shared-forest": Choice("tuplet.SharedForestClassifier", "one forest for all variables; quick with many"),
+    "probit": Choice("tuplet.ProbitClassifier", "multivariate probit with intervals, two labels each"),
+    "probit-forest": Choice("tuplet.ProbitForestClassifier", "the same with Bayesian trees"),
+    "rules": Choice("tuplet.RuleStackingClassifier", "rules, of experts or learned, over classifiers"),
+    "prior": Choice("tuplet.PriorClassifier", "frequencies of the combinations, whatever the features"),
 }
 """One more line is one more name; classes of `tuplet.models` also go by their own."""
 
-ESTIMATORS: dict[str, Entry] = {
-    "logistic": Entry("tuplet.default_estimator", "logistic regression, imputed and standardised"),
-    "forest": Entry(
+ESTIMATORS: dict[str, Choice] = {
+    "logistic": Choice("tuplet.default_estimator", "logistic regression, imputed and standardised"),
+    "forest": Choice(
         "sklearn.ensemble.RandomForestClassifier", "random forest of 200 trees", {"n_estimators": 200}
     ),
-    "extra-trees": Entry(
+    "extra-trees": Choice(
         "sklearn.ensemble.ExtraTreesClassifier",
         "200 extremely random trees",
         {"n_estimators": 200, "bootstrap": True, "max_features": 0.5},
     ),
-    "boosting": Entry(
+    "boosting": Choice(
         "sklearn.ensemble.HistGradientBoostingClassifier",
         "boosted trees",
         {"learning_rate": 0.05, "max_leaf_nodes": 15},
     ),
-    "naive-bayes": Entry("tuplet.MixedNaiveBayes", "naive Bayes for numbers and categories"),
-    "neighbors": Entry(
+    "naive-bayes": Choice("tuplet.MixedNaiveBayes", "naive Bayes for numbers and categories"),
+    "neighbors": Choice(
         "sklearn.neighbors.KNeighborsClassifier", "15 nearest neighbours", {"n_neighbors": 15}
     ),
 }
@@ -114,7 +114,7 @@ def make_model(
     if estimator is not None:
         if "estimator" not in known and "estimators" not in known:
             raise InputError(f"--estimator: the model {name!r} has no classifier inside; leave it out.")
-        inside = _entry(estimator, ESTIMATORS, "--estimator").make()
+        inside = _choice(estimator, ESTIMATORS, "--estimator").make()
         seed = common.get("random_state")
         inside = inside if seed is None or "random_state" in known else seeded(inside, seed)
         model.set_params(**{"estimator" if "estimator" in known else "estimators": inside})
@@ -131,10 +131,10 @@ def _named(name: str, option: str) -> Any:
     kind = getattr(tuplet, name, None)
     if name not in MODELS and isinstance(kind, type) and issubclass(kind, tuplet.JointClassifier):
         return kind()
-    return _entry(name, MODELS, option).make()
+    return _choice(name, MODELS, option).make()
 
 
-def _entry(name: str, entries: dict[str, Entry], option: str) -> Entry:
+def _choice(name: str, entries: dict[str, Choice], option: str) -> Choice:
     if name in entries:
         return entries[name]
     close = get_close_matches(name, entries, 1)

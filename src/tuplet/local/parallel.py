@@ -96,9 +96,9 @@ def run_many(
 ) -> list[T]:
     """Return `[function(*task) for task in tasks]`, computed by `n_jobs` workers.
 
-    This process is one of them: it does tasks itself, and other processes join in as soon as they are ready,
-    if the tasks that are left take long enough. So small work is never slower with several workers. A backend
-    that was chosen with `joblib.parallel_config` is used instead.
+    This process is one of them: it does tasks itself, and other processes join in once they are ready. They
+    are started only if the remaining tasks are expected to take long enough, so that little work is not
+    slower with several workers. A backend chosen with `joblib.parallel_config` is used instead.
     """
     tasks = list(tasks)
     n_workers = min(effective_n_jobs(n_jobs), len(tasks))
