@@ -3,6 +3,7 @@
 import importlib
 import inspect
 import re
+from functools import cached_property
 from pathlib import Path
 
 PAGE = Path(__file__).parents[1] / "docs" / "public.md"
@@ -28,7 +29,7 @@ def _lines(path, thing):
     if inspect.ismodule(thing):
         return []
     if not inspect.isclass(thing):
-        return [f"{path}{_signature(thing)}" if callable(thing) else path]
+        return [f"{path}{_signature(thing)}" if inspect.isroutine(thing) else path]
     own = f"{path}{_signature(thing)}"
     if issubclass(thing, Exception):
         return [own]
@@ -36,15 +37,19 @@ def _lines(path, thing):
 
 
 def _methods(kind):
-    for name, found in inspect.getmembers(kind):
-        if name.startswith("_") or not getattr(found, "__module__", None):
+    """Yield the public methods and properties that Tuplet defines, with the signatures of the methods."""
+    for name in dir(kind):
+        found = inspect.getattr_static(kind, name)
+        if isinstance(found, property):
+            function, text = found.fget, ""
+        elif isinstance(found, cached_property):
+            function, text = found.func, ""
+        elif inspect.isroutine(found):
+            function, text = inspect.unwrap(getattr(kind, name)), _signature(getattr(kind, name))
+        else:
             continue
-        if isinstance(found, property) or not found.__module__.startswith("tuplet"):
-            continue
-        yield name, _signature(found) if callable(found) else ""
-    for name, found in inspect.getmembers(kind, lambda member: isinstance(member, property)):
-        if not name.startswith("_") and found.fget.__module__.startswith("tuplet"):
-            yield name, ""
+        if not name.startswith("_") and getattr(function, "__module__", "").startswith("tuplet"):
+            yield name, text
 
 
 def _signature(thing):
