@@ -281,7 +281,7 @@ def test_without_time_there_is_a_chain(budget):
     assert np.isfinite(model.predict_joint(X).log_prob(y)).all()
 
 
-# Whether a solver converges within its iterations depends on the last digits, which differ between processors.
+# Whether a solver converges within its iterations depends on the last digits, and so on the processor.
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_default_candidates_learn_from_every_kind_of_table():
     X, y = (part[::4] for part in penguins())

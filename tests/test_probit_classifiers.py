@@ -356,7 +356,7 @@ def test_chains_that_disagree_are_told_of(monkeypatch):
     with pytest.warns(ConvergenceWarning, match=r"R-hat 1.70, least effective sample size 12"):
         model.fit(X, Y)
     monkeypatch.undo()
-    judged = ProbitClassifier(n_burn=100, n_draws=150, n_chains=2, random_state=0).fit(X, Y).convergence_
+    judged = ProbitClassifier(n_burn=200, n_draws=1000, n_chains=2, random_state=0).fit(X, Y).convergence_
     assert 0.99 < judged.r_hat < 1.1
     assert judged.effective_size > 50
     assert clone(LINEAR).fit(X, Y).convergence_ is None
