@@ -277,7 +277,8 @@ class _Worker:
         _log.debug("process %s is ended", self.pid)
         with suppress(ValueError, OSError):
             self._process.kill()
-        threading.Thread(target=self._process.join, daemon=True).start()  # or it stays as a zombie
+        with suppress(RuntimeError):  # at the end of the program, where Python waits for it by itself
+            threading.Thread(target=self._process.join, daemon=True).start()  # or it stays as a zombie
 
     def _end(self) -> str:
         """Return how the process ended."""
