@@ -33,7 +33,7 @@ from tuplet import ChainClassifier, IndependentClassifier, PowersetClassifier
 from tuplet.exceptions import TupletError
 from tuplet.local import parallel
 from tuplet.local.parallel import one_blas_thread, run_many
-from tuplet.processes import CrashedError, OverTimeError, Workers, shared_workers
+from tuplet.processes import CrashedError, OverTimeError, Workers, pack, shared_workers
 
 
 @pytest.fixture
@@ -222,6 +222,15 @@ assert os.wait()[1] == 0
 assert shared_workers().run(os.getpid) == first
 """
     subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
+
+
+def test_a_process_that_ended_while_idle_is_not_leased():
+    with Workers() as workers:
+        first = workers.run(os.getpid)
+        os.kill(first, signal.SIGKILL)
+        time.sleep(0.5)
+        with workers.lease() as worker:
+            assert worker.ask(pack((os.getpid, ()))) != first
 
 
 def test_workers_tell_where_an_error_arose():

@@ -167,8 +167,11 @@ class Workers:
         with self._lock:
             if self._stopped:
                 raise StoppedError
-            if self._idle:
-                return self._idle.pop()
+            while self._idle:
+                worker = self._idle.pop()
+                if worker.is_alive:  # it ends by itself after a while
+                    return worker
+                self._alive.discard(worker)
             n_stops = self._n_stops
         start = now()
         worker = _Worker(self.n_threads, self.modules)
@@ -237,7 +240,7 @@ class _Worker:
 
     def __init__(self, n_threads: int, modules: Sequence[str]) -> None:
         context = _context()
-        self.used, self.answered = False, False
+        self.used, self.answered, self._killed = False, False, False
         self._pipe, far = context.Pipe()
         self._process = context.Process(target=_serve, args=(far, n_threads, modules), name="tuplet worker")
         with _starting(n_threads):
@@ -248,6 +251,11 @@ class _Worker:
     def pid(self) -> int | None:
         """Number of the process."""
         return self._process.pid
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the process runs and was not told to end."""
+        return not self._killed and bool(self._process.is_alive())
 
     def ask(self, message: bytes, time_limit: float | None = None) -> Any:
         """Return the answer to a message, or raise what the work raised."""
@@ -275,6 +283,7 @@ class _Worker:
     def kill(self) -> None:
         """End the process at once."""
         _log.debug("process %s is ended", self.pid)
+        self._killed = True
         with suppress(ValueError, OSError):
             self._process.kill()
         with suppress(RuntimeError):  # at the end of the program, where Python waits for it by itself
