@@ -31,20 +31,6 @@ import numpy as np
 
 from tuplet.exceptions import TupletWarning
 
-__all__ = [
-    "IN_ORDER",
-    "KERNELS",
-    "REORDERED",
-    "X86_LEVEL",
-    "Entry",
-    "digest",
-    "dispatchers",
-    "entries",
-    "entry",
-    "inner",
-    "is_x86",
-]
-
 KERNELS = (
     "tuplet.kernels.correlations",
     "tuplet.kernels.forests",

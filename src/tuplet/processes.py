@@ -24,8 +24,6 @@ from typing import Any, Self, TypeVar
 import cloudpickle  # type: ignore[import-untyped]
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-__all__ = ["CrashedError", "OverTimeError", "StoppedError", "Workers", "now", "pack", "shared_workers"]
-
 _log = logging.getLogger("tuplet.processes")
 
 T = TypeVar("T")

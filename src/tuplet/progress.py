@@ -9,8 +9,6 @@ import time
 from types import TracebackType
 from typing import IO, Literal, Self
 
-__all__ = ["Progress", "Show", "duration_text"]
-
 _log = logging.getLogger("tuplet.progress")
 
 Show = bool | Literal["auto"]

@@ -29,8 +29,6 @@ from tuplet.cli.outputs import is_special, require_output
 from tuplet.cli.terminal import command, out, say, show
 from tuplet.exceptions import InputError
 
-__all__ = ["app"]
-
 app = typer.Typer(
     help="Predict several categorical variables together.",
     no_args_is_help=True,

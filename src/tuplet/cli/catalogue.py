@@ -16,8 +16,6 @@ from tuplet.exceptions import InputError
 if TYPE_CHECKING:
     from tuplet.rules import RuleSet
 
-__all__ = ["ESTIMATORS", "MODELS", "Choice", "make_model", "read_rule_file", "split_names"]
-
 
 @dataclass(frozen=True)
 class Choice:

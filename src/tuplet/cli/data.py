@@ -14,8 +14,6 @@ from tuplet.datasets.files.table import all_columns
 from tuplet.datasets.files.text import MISSING
 from tuplet.exceptions import InputError
 
-__all__ = ["convert", "get", "list_sets", "write_dataset"]
-
 _WRITERS = ("arff", "csv", "parquet", "tsv")
 
 

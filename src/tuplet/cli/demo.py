@@ -25,8 +25,6 @@ from tuplet.models import (
 )
 from tuplet.prediction import JointPrediction
 
-__all__ = ["run_demo"]
-
 
 def run_demo(console: Console, n_folds: int, seed: int) -> None:
     """Print the five parts of the demonstration."""

@@ -16,8 +16,6 @@ from tuplet.datasets import Dataset
 from tuplet.persistence import ModelHeader
 from tuplet.space.words import clip, first_words
 
-__all__ = ["describe_data", "describe_model"]
-
 _LABELS = 60
 _WRITTEN_BY = ("tuplet", "scikit-learn")
 _COLUMNS = 40

@@ -17,8 +17,6 @@ from tuplet.plots.dependence import mean_information
 from tuplet.prediction import JointPrediction
 from tuplet.space.words import chance_text, combination_texts, is_yes_no
 
-__all__ = ["explain_row"]
-
 _BAR = 20
 _LABELS = 4
 """Labels of a variable that are shown, the most probable ones."""

@@ -22,8 +22,6 @@ from tuplet.persistence.files import require_skops
 from tuplet.space.containers import listing
 from tuplet.space.words import first_words
 
-__all__ = ["fit_file", "read_data", "read_data_or_all"]
-
 _MEMBERS = 8
 
 _NEARLY = 0.9

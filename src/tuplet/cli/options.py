@@ -5,23 +5,6 @@ from typing import Annotated
 
 import typer
 
-__all__ = [
-    "Data",
-    "Estimator",
-    "Format",
-    "Ignore",
-    "Json",
-    "Known",
-    "Loss",
-    "Model",
-    "Rules",
-    "Saved",
-    "Seed",
-    "Settings",
-    "Targets",
-    "Trust",
-]
-
 Data = Annotated[
     str,
     typer.Argument(

@@ -7,8 +7,6 @@ from pathlib import Path
 
 from tuplet.exceptions import InputError
 
-__all__ = ["is_special", "require_output"]
-
 
 def is_special(path: str) -> bool:
     """Whether a path is a pipe or a device, which can be written to but not replaced."""

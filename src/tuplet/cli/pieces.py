@@ -13,8 +13,6 @@ from tuplet.prediction import JointPrediction
 from tuplet.space import ClassSpace
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["Piece", "label_frame", "make_piece"]
-
 
 @dataclass(frozen=True)
 class Piece:

@@ -23,8 +23,6 @@ from tuplet.progress import Progress
 from tuplet.space.containers import listing
 from tuplet.space.words import chance_text, combination_texts, is_yes_no
 
-__all__ = ["Ask", "known_labels", "predict_file", "predicted"]
-
 _ROWS = 10_000
 """Rows of a piece: what models with draws hold of one row may be a hundred times its size."""
 

@@ -24,8 +24,6 @@ from tuplet.prediction import JointPrediction
 from tuplet.space import ClassSpace
 from tuplet.space.containers import listing
 
-__all__ = ["compare_models", "evaluate_model", "scores_of"]
-
 _SCORES = {
     "exact_match": "rows with every label right (subset decision)",
     "hamming_score": "labels that are right",

@@ -18,8 +18,6 @@ from tuplet.cli.pieces import Piece
 from tuplet.datasets.files.atomic import open_atomic
 from tuplet.exceptions import InputError, MissingDependencyError
 
-__all__ = ["FORMATS", "Sink", "open_sink", "output_format"]
-
 FORMATS = ("csv", "tsv", "parquet", "jsonl")
 _SUFFIXES = {
     ".csv": "csv", ".txt": "csv", ".tsv": "tsv", ".tab": "tsv", ".parquet": "parquet", ".pq": "parquet",

@@ -14,8 +14,6 @@ from tuplet.datasets.files.table import as_dates, as_label
 from tuplet.exceptions import InputError
 from tuplet.space.containers import listing
 
-__all__ = ["Columns"]
-
 _BLOCK = 2_000_000
 
 

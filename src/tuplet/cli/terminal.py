@@ -22,8 +22,6 @@ from rich.table import Table
 
 from tuplet.exceptions import TupletError, TupletWarning
 
-__all__ = ["INTERRUPTED", "command", "note", "out", "remark", "say", "show"]
-
 _WIDTH = 100
 """Columns of what is printed where no terminal tells its own."""
 

@@ -11,8 +11,6 @@ import pandas as pd
 
 from tuplet.exceptions import InputError
 
-__all__ = ["Dataset"]
-
 _SHOWN = 8
 """Class variables that a repr shows before it stops."""
 

@@ -24,8 +24,6 @@ from tuplet.datasets.folder import (
 from tuplet.datasets.penguins import load_penguins
 from tuplet.exceptions import InputError
 
-__all__ = ["list_datasets", "load_dataset"]
-
 
 @overload
 def load_dataset(

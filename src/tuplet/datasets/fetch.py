@@ -21,8 +21,6 @@ from tuplet.datasets.base import Dataset
 from tuplet.datasets.files.atomic import open_atomic
 from tuplet.exceptions import InputError
 
-__all__ = ["OPENML", "download", "fetch_from_openml", "is_address", "mirror"]
-
 _TIMEOUT = 30.0
 _BLOCK = 1 << 20
 

@@ -15,8 +15,6 @@ import pandas as pd
 from tuplet.datasets.fetch import fetch_missing, is_address, mirror
 from tuplet.exceptions import InputError, MissingDependencyError
 
-__all__ = ["Entry", "cache_folder", "find_entry", "find_folder", "is_network", "read_entries", "read_set"]
-
 Entry: TypeAlias = dict[str, Any]
 """What the manifest says about one set."""
 

@@ -9,8 +9,6 @@ import pandas as pd
 
 from tuplet.datasets.base import Dataset
 
-__all__ = ["load_penguins"]
-
 _CLASSES = ["species", "island", "sex"]
 
 _DESCRIPTION = """\

@@ -12,8 +12,6 @@ from tuplet.exceptions import InputError
 from tuplet.networks import Network, read_bif
 from tuplet.typing import Codes, Seed
 
-__all__ = ["sample_mdc_problem"]
-
 
 def sample_mdc_problem(
     network: str | Path | Network,

@@ -10,8 +10,6 @@ from typing import Any, NoReturn
 
 from tuplet.exceptions import MissingDependencyError
 
-__all__ = ["INSTALLED", "Dataset", "Module", "NeuralNetClassifier", "to_tensor", "torch"]
-
 
 class _Missing:
     """A base class whose subclasses cannot be made."""

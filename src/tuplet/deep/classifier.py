@@ -16,8 +16,6 @@ from tuplet.deep.rows import Batch, Read, Rows, as_it_is
 from tuplet.exceptions import InputError
 from tuplet.typing import Seed
 
-__all__ = ["DeepClassifier"]
-
 
 class DeepClassifier(NeuralNetClassifier):
     """A network as a scikit-learn classifier, made anew for the classes and columns of every fit.

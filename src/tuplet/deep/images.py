@@ -10,8 +10,6 @@ import numpy as np
 from tuplet.exceptions import MissingDependencyError
 from tuplet.typing import Floats
 
-__all__ = ["read_image"]
-
 _MEAN = np.array([0.485, 0.456, 0.406], dtype=np.float32)
 _SCALE = np.array([0.229, 0.224, 0.225], dtype=np.float32)
 """Means and standard deviations of red, green and blue over ImageNet, by which pretrained networks scale."""

@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 from tuplet.deep.backend import torch
 from tuplet.deep.rows import Batch
 
-__all__ = ["Mixed", "mix_rows"]
-
 
 class Mixed(NamedTuple):
     """A batch of means, share * row + (1 - share) * partner, and what they were made of."""

@@ -6,8 +6,6 @@ from typing import Any, final
 
 from tuplet.deep.backend import Module, torch
 
-__all__ = ["MLP", "ConvNet"]
-
 
 @final
 class MLP(Module):

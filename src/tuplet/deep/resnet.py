@@ -8,8 +8,6 @@ from typing import Any, final
 from tuplet.deep.backend import Module, torch
 from tuplet.exceptions import InputError
 
-__all__ = ["IMAGENET", "ResNet18"]
-
 IMAGENET = "https://download.pytorch.org/models/resnet18-f37072fd.pth"
 """torchvision's weights, trained on ImageNet (its `ResNet18_Weights.IMAGENET1K_V1`); 45 MB."""
 

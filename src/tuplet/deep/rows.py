@@ -14,8 +14,6 @@ from tuplet.deep.backend import Dataset, torch
 from tuplet.exceptions import InputError
 from tuplet.local.inputs import Features
 
-__all__ = ["Batch", "Read", "Rows", "as_it_is"]
-
 Read: TypeAlias = Callable[[Any], npt.ArrayLike]
 """From a value of the first column of X, such as a path, to an image (channels, height, width)."""
 

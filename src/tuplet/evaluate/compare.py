@@ -27,8 +27,6 @@ from tuplet.processes import Workers
 from tuplet.progress import Show
 from tuplet.space.containers import open_table
 
-__all__ = ["compare"]
-
 
 def compare(
     models: Mapping[str, Any] | Sequence[Any],

@@ -16,8 +16,6 @@ from tuplet.evaluate.views import ScorePlots, ScoreTests, comparison_page
 from tuplet.evaluate.work import N_BINS
 from tuplet.exceptions import InputError, TupletWarning
 
-__all__ = ["FACTS", "Comparison"]
-
 FACTS = (
     "dataset",
     "model",

@@ -20,8 +20,6 @@ from scipy.sparse import issparse
 from tuplet.exceptions import InputError
 from tuplet.space.containers import open_table
 
-__all__ = ["data_digest", "describe", "digest"]
-
 _DIGITS = 16
 
 

@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tuplet.evaluate.stratified import Positions, StratifiedFolds, duplicate_groups, n_rows
+from tuplet.evaluate.stratified import Positions, StratifiedFolds, n_rows
 from tuplet.exceptions import InputError
 from tuplet.typing import Seed
-
-__all__ = ["Folds", "StratifiedFolds", "duplicate_groups", "make_folds"]
 
 Folds = list[tuple[Positions, Positions]]
 """Positions of the training rows and of the test rows of each fold."""

@@ -22,8 +22,6 @@ from tuplet.local.estimators import seeded
 from tuplet.processes import CrashedError, OverTimeError, StoppedError, Workers
 from tuplet.progress import duration_text
 
-__all__ = ["Job", "Plan", "Terms", "claimed", "not_run", "reusable", "run_job"]
-
 _PACKAGES = ("tuplet", "scikit-learn", "numpy")
 """Whose version is part of what a fit is: another one may give other numbers."""
 

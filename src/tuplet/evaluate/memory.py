@@ -8,8 +8,6 @@ import math
 import sys
 from pathlib import Path
 
-__all__ = ["MemoryMeter"]
-
 
 class MemoryMeter:
     """Most memory that this process held at any time since the meter was made, beyond what it held then."""

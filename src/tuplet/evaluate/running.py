@@ -16,8 +16,6 @@ from tuplet.evaluate.store import Record, Store
 from tuplet.exceptions import TupletWarning
 from tuplet.progress import Progress, Show
 
-__all__ = ["run_all"]
-
 
 def run_all(jobs: list[Job], terms: Terms, store: Store | None, n_jobs: int, show: Show) -> list[Record]:
     """Return the records of all jobs in their order; those that an interrupt cut off are "not run"."""

@@ -13,8 +13,6 @@ from typing import Any
 
 from tuplet.exceptions import InputError, TupletWarning
 
-__all__ = ["Record", "Store", "record_key"]
-
 Record = dict[str, Any]
 
 _NEEDED = {"dataset", "model", "fold", "status", "scores", "settings", "plan", "n_folds"}

@@ -16,8 +16,6 @@ from tuplet.space import ClassSpace
 from tuplet.space.containers import open_table
 from tuplet.typing import UNKNOWN, Codes, Seed
 
-__all__ = ["Positions", "StratifiedFolds", "duplicate_groups", "n_rows"]
-
 Positions = npt.NDArray[np.intp]
 """Positions of rows."""
 

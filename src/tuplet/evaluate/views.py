@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from tuplet.evaluate.comparison import Comparison
 
-__all__ = ["ScorePlots", "ScoreTests", "comparison_page"]
-
 _FEWEST = 3
 """Least number of models, and of data sets, for which a test of all ranks says anything."""
 

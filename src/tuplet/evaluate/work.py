@@ -23,8 +23,6 @@ from tuplet.metrics import marginal_calibration, mode_calibration, n_floored
 from tuplet.metrics.scorers import unwrap
 from tuplet.prediction import JointPrediction
 
-__all__ = ["N_BINS", "Answer", "Scorer", "do_work", "failed"]
-
 N_BINS = 20
 """Bins of the stored calibration tables; pictures may join neighbours."""
 

@@ -21,8 +21,6 @@ from tuplet.inference.local_search import best_by_flips
 from tuplet.inference.messages import MAX, SUM, Messages, Reduce
 from tuplet.typing import Codes, Floats
 
-__all__ = ["BeliefPropagation", "PropagationInfo"]
-
 _DECODE_ITER = 20
 """Iterations between two variables of a decoded outcome, which is only a start for better ones."""
 

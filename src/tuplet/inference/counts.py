@@ -17,8 +17,6 @@ from tuplet.inference.eliminate import Forward, conditional
 from tuplet.inference.plan import Plan, Step
 from tuplet.typing import Floats
 
-__all__ = ["count_marginals"]
-
 Complex = npt.NDArray[np.complex128]
 
 

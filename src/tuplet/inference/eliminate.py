@@ -26,8 +26,6 @@ from tuplet.inference.factor import Problem
 from tuplet.inference.plan import Plan, Step
 from tuplet.typing import Codes, Floats
 
-__all__ = ["Forward", "Scratch", "beliefs", "conditional", "decode", "maximise", "sample", "sum_out"]
-
 _SMALLEST_LOG = -700.0
 """exp of anything lower is not a normal number."""
 

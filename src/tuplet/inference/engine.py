@@ -18,8 +18,6 @@ from tuplet.inference.factor import Problem, require_possible
 from tuplet.inference.plan import Plan, Step, make_plan
 from tuplet.typing import Codes, Floats
 
-__all__ = ["Engine", "Exact"]
-
 _KEPT_TABLES = 8
 """Tables of the largest size that one row may keep; most queries keep the tables of all steps."""
 

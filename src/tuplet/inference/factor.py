@@ -12,8 +12,6 @@ import numpy.typing as npt
 from tuplet.exceptions import ImpossibleEvidenceError, InputError
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["Factor", "Problem", "absorb", "evidence_factors", "require_possible"]
-
 
 @dataclass(frozen=True, eq=False)
 class Factor:

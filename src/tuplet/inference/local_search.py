@@ -8,8 +8,6 @@ import numpy as np
 
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["best_by_flips"]
-
 
 def best_by_flips(
     candidates: Codes, cards: tuple[int, ...], k: int, weigh: Callable[[Codes], Floats], max_rounds: int = 50

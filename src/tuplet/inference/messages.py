@@ -18,8 +18,6 @@ import numpy.typing as npt
 from tuplet.inference.factor import Factor, Problem
 from tuplet.typing import Codes, Floats
 
-__all__ = ["MAX", "SUM", "Messages"]
-
 Reduce = Callable[..., Floats]
 SUM: Reduce = np.logaddexp.reduce
 MAX: Reduce = np.maximum.reduce

@@ -10,8 +10,6 @@ from tuplet.exceptions import InputError
 from tuplet.inference.factor import Factor
 from tuplet.typing import Floats
 
-__all__ = ["noisy_or"]
-
 
 def noisy_or(
     scope: Sequence[int], inhibitions: Sequence[Floats], probability: float, first_hidden: int

@@ -8,8 +8,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-__all__ = ["Plan", "Step", "make_plan", "min_fill_order", "plan_along"]
-
 Scope = tuple[int, ...]
 
 _RESCALE_EVERY = 16

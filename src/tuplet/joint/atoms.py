@@ -15,8 +15,6 @@ from tuplet.joint.base import JointDistribution, Ranking
 from tuplet.joint.collect import collect, distinct, outcome_keys, repeated, tally
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["Atoms", "indicator"]
-
 _CELLS = 2**20
 """Cells of an intermediate array that are held at once: few enough to stay near the processor."""
 

@@ -22,8 +22,6 @@ from tuplet.joint.splitting import Beam, Enumerate, MonteCarlo, Multinomial
 from tuplet.joint.subset import Renamed, Subset
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["Autoregressive"]
-
 _WALK_LIMIT = 2**12
 """Outcomes of a row that are enumerated prefix by prefix, each with a call of the conditional, unasked."""
 

@@ -22,8 +22,6 @@ from tuplet.typing import UNKNOWN, Codes, Floats, Seed
 if TYPE_CHECKING:
     from tuplet.joint.atoms import Atoms
 
-__all__ = ["JointDistribution", "Mode", "Ranking", "all_outcomes", "warn_unproven"]
-
 ENUMERATION_LIMIT = 2**16
 """Outcomes of one row that are enumerated without being asked twice."""
 

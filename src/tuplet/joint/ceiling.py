@@ -13,8 +13,6 @@ from tuplet.joint.base import Ranking
 from tuplet.joint.splitting import Above, Beam
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["Ceiling", "propose"]
-
 _CELLS = 2**22
 """Comparisons of partial assignments with outcomes that are held at once."""
 

@@ -12,8 +12,6 @@ from tuplet.joint.frontier import Conditional, Frontier, Policy, Walk
 from tuplet.joint.splitting import Enumerate, MonteCarlo
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["Chain"]
-
 
 @dataclass(frozen=True)
 class Chain:

@@ -9,8 +9,6 @@ import numpy.typing as npt
 
 from tuplet.typing import Codes, Floats
 
-__all__ = ["collect", "distinct", "log_add", "outcome_keys", "repeated", "tally"]
-
 _LARGEST_KEY = 2**62
 
 

@@ -13,8 +13,6 @@ import numpy.typing as npt
 from tuplet.joint.base import all_outcomes
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["DenseChain", "GridConditional"]
-
 _CELLS = 2**21
 """Probabilities of outcomes that are held at once."""
 

@@ -19,8 +19,6 @@ import numpy.typing as npt
 from tuplet.exceptions import InputError
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["Conditional", "Frontier", "Policy", "Walk"]
-
 _CELLS = 2**21
 """Cells of the codes and conditionals of the prefixes that are extended at once: few calls, small arrays."""
 

@@ -16,8 +16,6 @@ from tuplet.joint.base import JointDistribution, Ranking
 from tuplet.joint.search import Search, best_first
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["FactorGraph"]
-
 _BLOCK = 2**12
 """Rows that are expanded at once when each of them gets evidence of its own."""
 

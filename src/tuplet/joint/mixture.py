@@ -17,8 +17,6 @@ from tuplet.joint.ceiling import Ceiling, propose
 from tuplet.joint.search import Search, best_first
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["Mixture"]
-
 _FEW = 64
 """Outcomes up to which all of them are evaluated rather than searched."""
 

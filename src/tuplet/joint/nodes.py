@@ -9,8 +9,6 @@ import numpy.typing as npt
 
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["Incumbents", "Nodes", "OpenNodes"]
-
 _SLACK = 1e-12
 """Bounds and outcomes reach the same number by different roundings, each of relative size m * 1e-16. Without
 slack every prefix of a tied incumbent would be opened for a gain in the last digit; with it an answer is

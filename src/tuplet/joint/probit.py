@@ -28,8 +28,6 @@ from tuplet.joint.search import Search
 from tuplet.kernels.ghk import log_paths
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["Probit"]
-
 _DRAWS = 4096
 """Draws from which numbers of positive labels are counted where there are too many variables for a table."""
 

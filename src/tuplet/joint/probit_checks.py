@@ -12,8 +12,6 @@ from tuplet.exceptions import InputError
 from tuplet.joint.probit_points import LazyMeans
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["check_correlations", "check_evidence", "check_means", "check_points", "patterns"]
-
 _SIZE = 4096
 """Points that all draws have together, at least, unless told otherwise."""
 

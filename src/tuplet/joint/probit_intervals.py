@@ -15,8 +15,6 @@ from tuplet.typing import UNKNOWN, Codes, Floats
 if TYPE_CHECKING:
     from tuplet.joint.probit import Probit
 
-__all__ = ["intervals", "marginal_intervals"]
-
 _POINTS = 4096
 """Points that are visited at once."""
 

@@ -15,8 +15,6 @@ from tuplet.joint.probit_points import Visit
 from tuplet.kernels.ghk import best_outcomes, draw_outcomes, fill_tables, log_paths
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["FEW", "best_free", "draw_free", "tabulate"]
-
 FEW = 10
 """Free variables up to which all outcomes of a row are evaluated rather than searched."""
 

@@ -12,8 +12,6 @@ from scipy.stats import qmc
 
 from tuplet.typing import Floats
 
-__all__ = ["LazyMeans", "Points", "Visit", "unit_points"]
-
 _FLOOR = 1e-8
 """Least variance of a variable given the ones before it. A singular matrix is met as if its variables had
 this much noise of their own, which no probability shows and which keeps every number finite."""

@@ -13,8 +13,6 @@ from tuplet.joint.collect import tally
 from tuplet.joint.frontier import Frontier
 from tuplet.typing import Codes, Floats
 
-__all__ = ["Summary", "count_marginals", "pad", "pairwise", "stack"]
-
 
 class Summary:
     """Marginals, entropy and effective number of points of n rows, filled in while prefixes are walked.

@@ -18,8 +18,6 @@ from tuplet.joint.base import Ranking
 from tuplet.joint.nodes import Incumbents, Nodes, OpenNodes
 from tuplet.typing import Codes, Floats
 
-__all__ = ["Expand", "Search", "best_first"]
-
 _WIDTH = 32
 """Nodes that a row opens per round. Nodes whose bound exceeds the final answer are opened in any order of
 search, so a round that takes several wastes only those between the incumbent and the answer. The number is

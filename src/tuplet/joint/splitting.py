@@ -13,8 +13,6 @@ from tuplet.joint.base import ENUMERATION_LIMIT
 from tuplet.joint.frontier import Frontier
 from tuplet.typing import Floats
 
-__all__ = ["Above", "Beam", "Enumerate", "MonteCarlo", "Multinomial"]
-
 
 @final
 @dataclass(frozen=True)

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from tuplet.joint.atoms import Atoms
     from tuplet.joint.autoregressive import Autoregressive
 
-__all__ = ["Renamed", "Subset"]
-
 
 @dataclass(frozen=True)
 class Renamed:

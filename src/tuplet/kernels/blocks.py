@@ -9,8 +9,6 @@ import numpy.typing as npt
 
 from tuplet.typing import Codes, Floats
 
-__all__ = ["Blocks", "sort_rows"]
-
 
 def sort_rows(block: Codes, q: int) -> tuple[Codes, Codes]:
     """Positions (n,), sorted by block and else in order, and where each of the q blocks starts (q + 1,)."""

@@ -22,8 +22,6 @@ import numpy as np
 from tuplet.compiled import entry, inner
 from tuplet.typing import Floats
 
-__all__ = ["correlation_of", "density_of", "trajectory"]
-
 FARTHEST = 12.0
 """Fisher's transformation of the largest partial correlation that is worked with, 1 - 8e-11."""
 

@@ -17,8 +17,6 @@ import numpy.typing as npt
 from tuplet.compiled import entry, inner
 from tuplet.typing import Codes, Floats
 
-__all__ = ["count_splits", "log_dirichlet_counts", "predict_forests"]
-
 Ints = npt.NDArray[Any]
 
 

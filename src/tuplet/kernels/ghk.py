@@ -31,8 +31,6 @@ from scipy.special import erfcx, ndtri_exp
 from tuplet.compiled import IN_ORDER, REORDERED, entry, inner
 from tuplet.typing import Codes, Floats
 
-__all__ = ["best_outcomes", "draw_outcomes", "fill_tables", "log_paths"]
-
 # -- polynomials, found once at import --------------------------------------------------------------------
 
 _MIDDLE = 3.75

@@ -14,8 +14,6 @@ import numpy as np
 from tuplet.compiled import entry, inner
 from tuplet.typing import Codes, Floats
 
-__all__ = ["draw_signed", "draw_sweep"]
-
 FAR = 30.0
 """Standard deviations beyond which logarithms of tails are used."""
 TINY = float(np.finfo(float).tiny)

@@ -24,8 +24,6 @@ import numpy as np
 from tuplet.compiled import IN_ORDER, REORDERED, entry, inner
 from tuplet.typing import Codes, Floats
 
-__all__ = ["fit_blocks", "fit_shifts"]
-
 MEMORY = 20
 SUFFICIENT, CURVATURE = 1e-4, 0.5
 ROUNDING = 1e-13

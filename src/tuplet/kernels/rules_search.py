@@ -15,8 +15,6 @@ import numpy as np
 from tuplet.compiled import entry, inner
 from tuplet.typing import Codes, Floats
 
-__all__ = ["search_rows"]
-
 _SLACK = 1e-12
 """Relative gain for which no branch is opened; see the search of joint distributions."""
 

@@ -14,8 +14,6 @@ from tuplet.local.inputs import Features, n_rows
 from tuplet.local.smoothed import require_size
 from tuplet.typing import Codes, Floats
 
-__all__ = ["Bound", "GridBound", "LocalModel"]
-
 Bound: TypeAlias = Callable[[npt.NDArray[np.intp], Codes], Floats]
 """(positions of rows (r,), codes (r, v) with the parents among them) -> log-probabilities (r, k)."""
 

@@ -16,8 +16,6 @@ from tuplet.local.many_bayes import BayesBatch
 from tuplet.local.many_logistic import LogisticBatch, ManyLogistic
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["LinearExperts", "Regressions", "is_plain_bayes", "is_plain_logistic", "make_batch"]
-
 _LARGEST = 1e100
 """Numbers up to which squares cannot overflow; beyond, each classifier sees for itself."""
 

@@ -16,8 +16,6 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from tuplet.exceptions import InputError
 from tuplet.typing import Floats
 
-__all__ = ["SAME", "MixedNaiveBayes", "are_equal"]
-
 SAME = 1e-12
 """Part of their size by which numbers may differ and still be the same."""
 

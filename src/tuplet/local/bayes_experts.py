@@ -15,8 +15,6 @@ from tuplet.local.bayes_layout import BayesLayout
 from tuplet.local.smoothed import require_size
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["BayesExperts"]
-
 _ROOT = math.sqrt(2 * math.pi)
 
 _CHUNK = 2**16

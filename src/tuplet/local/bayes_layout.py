@@ -12,8 +12,6 @@ import numpy.typing as npt
 from tuplet.exceptions import InputError
 from tuplet.typing import Codes, Floats
 
-__all__ = ["BayesLayout"]
-
 Mask = npt.NDArray[np.bool_]
 
 _OTHER = np.inf

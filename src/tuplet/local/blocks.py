@@ -9,8 +9,6 @@ import numpy as np
 from tuplet.local.inputs import Features
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["Batch", "Experts", "Layout", "class_weights"]
-
 
 class Experts(Protocol):
     """Fitted classifiers of q blocks. Their probabilities are their own: zero for classes not seen."""

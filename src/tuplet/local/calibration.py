@@ -14,8 +14,6 @@ from tuplet.local.estimators import is_one_of
 from tuplet.local.inputs import Features, take_rows
 from tuplet.typing import Codes, Floats
 
-__all__ = ["Calibration", "calibrated", "is_made_of_trees", "needs_calibration"]
-
 _FEWEST = 30
 """Rows below which nothing is held out: configurations that small lean on the model without parents."""
 

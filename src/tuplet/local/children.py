@@ -19,8 +19,6 @@ from tuplet.local.likelihood import Child, Round
 from tuplet.local.logistic import default_estimator
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["Children", "is_deterministic", "last_step", "make_folds", "settle"]
-
 
 @dataclass(frozen=True)
 class Children:

@@ -15,8 +15,6 @@ from sklearn.utils import get_tags
 from tuplet.local.estimators import is_one_of
 from tuplet.local.inputs import Features
 
-__all__ = ["admit_columns", "category_limit", "chooses_columns", "takes_frames"]
-
 _NO_STEP = (None, "passthrough", "drop")
 
 _MANY = 255

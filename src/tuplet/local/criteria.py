@@ -15,8 +15,6 @@ from tuplet.local.children import is_deterministic, last_step
 from tuplet.local.estimators import name_of
 from tuplet.local.penalties import Parametrisation, Penalty
 
-__all__ = ["Score", "check_settings", "require_countable", "resolve"]
-
 Score: TypeAlias = Literal["auto", "bic", "bic-true", "aic", "aic-true", "cv"]
 
 _MODEST = (

@@ -18,8 +18,6 @@ from tuplet.local.nominal import Nominal, kind_of
 from tuplet.space.containers import listing
 from tuplet.typing import UNKNOWN, Codes
 
-__all__ = ["DiscreteFeatures", "as_categories", "declared_columns", "named_columns"]
-
 
 def declared_columns(X: Any) -> tuple[int, ...]:
     """Return the positions of columns that are discrete by their kind: text, categories and booleans.

@@ -22,8 +22,6 @@ from tuplet.local.smoothed import require_size
 from tuplet.space.containers import listing
 from tuplet.typing import Floats
 
-__all__ = ["FeatureEncoder", "encoder_for"]
-
 
 def encoder_for(X: Features, estimators: Sequence[Any]) -> FeatureEncoder | None:
     """Return an encoder, yet to be fitted, that makes X fit for these estimators; None if it is as it is.

@@ -15,8 +15,6 @@ from sklearn.utils.validation import has_fit_parameter
 from tuplet.exceptions import InputError
 from tuplet.typing import Floats
 
-__all__ = ["accepts", "is_one_of", "name_of", "require_probabilities", "seeded", "weight_arguments"]
-
 
 def is_one_of(estimator: Any, classes: Mapping[str, tuple[str, ...]]) -> bool:
     """Tell whether an estimator is an instance of classes of scikit-learn, without importing them.

@@ -23,8 +23,6 @@ from tuplet.local.parallel import run_many
 from tuplet.local.smoothed import SmoothedClassifier, require_size
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["ClassifierExperts", "Prepared", "column_wise", "fit_steps"]
-
 Mask = npt.NDArray[np.bool_]
 
 

@@ -22,8 +22,6 @@ from tuplet.local.split import STRENGTH, SplitModel
 from tuplet.local.stacked import StackedModel
 from tuplet.typing import Codes, Floats, Seed
 
-__all__ = ["FamilyScorer", "Score"]
-
 T = TypeVar("T")
 
 
@@ -31,13 +29,16 @@ class Family(Protocol):
     """A child with a set of parents; only a score above `floor` matters."""
 
     @property
-    def child(self) -> int: ...
+    def child(self) -> int:
+        """The variable whose model is scored."""
 
     @property
-    def parents(self) -> tuple[int, ...]: ...
+    def parents(self) -> tuple[int, ...]:
+        """The class variables that the model takes as inputs."""
 
     @property
-    def floor(self) -> float: ...
+    def floor(self) -> float:
+        """The score below which the family is of no interest."""
 
 
 @final

@@ -9,8 +9,6 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-__all__ = ["Bound", "Score", "Wanted", "all_subsets", "n_subsets", "one_at_a_time"]
-
 
 class Wanted(NamedTuple):
     """A family to be scored; only a score above `floor` matters."""

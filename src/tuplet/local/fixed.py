@@ -13,8 +13,6 @@ from tuplet.local.inputs import Features, n_rows, take_rows
 from tuplet.local.smoothed import require_size
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["ObservedModel"]
-
 
 @final
 @dataclass(frozen=True)

@@ -11,8 +11,6 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from tuplet.local.parallel import run_many
 
-__all__ = ["run_in_turn"]
-
 T = TypeVar("T")
 
 _BATCH = 8

@@ -16,19 +16,6 @@ from tuplet.exceptions import InputError
 from tuplet.space.containers import listing
 from tuplet.typing import Floats
 
-__all__ = [
-    "Features",
-    "as_floats",
-    "as_pandas",
-    "is_number",
-    "n_rows",
-    "number_columns",
-    "put_beside",
-    "require_finite",
-    "take_rows",
-    "unused",
-]
-
 Features: TypeAlias = Any
 """A numeric array (n, d), a CSR matrix (n, d), or a pandas frame where an estimator treats its columns."""
 

@@ -19,8 +19,6 @@ from tuplet.local.split import Base, configurations, mix
 from tuplet.local.stacked import StackedModel
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["Child", "Round"]
-
 _PORTIONS = 4
 """Parts in which the configurations of a family are fitted, the largest first, to see if it is worth it."""
 

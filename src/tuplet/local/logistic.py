@@ -14,8 +14,6 @@ from sklearn.preprocessing import MaxAbsScaler, RobustScaler, StandardScaler
 
 from tuplet.typing import Floats
 
-__all__ = ["default_estimator", "is_additive", "linear_predictor", "probabilities"]
-
 _COLUMN_WISE = (SimpleImputer, StandardScaler, MaxAbsScaler, RobustScaler)
 
 

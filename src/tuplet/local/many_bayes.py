@@ -20,8 +20,6 @@ from tuplet.local.bayes_layout import BayesLayout
 from tuplet.local.blocks import class_weights
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["BayesBatch"]
-
 Mask = npt.NDArray[np.bool_]
 
 _EPS = float(np.finfo(float).eps)

@@ -22,8 +22,6 @@ from tuplet.kernels import Blocks, fit_blocks, sort_rows
 from tuplet.local.smoothed import require_size
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["LogisticBatch", "ManyLogistic", "fit_many"]
-
 
 @dataclass(frozen=True)
 class ManyLogistic:

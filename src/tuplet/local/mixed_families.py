@@ -17,8 +17,6 @@ from tuplet.local.fixed import ObservedModel
 from tuplet.local.offers import information
 from tuplet.typing import Codes, Floats
 
-__all__ = ["MixedFamilyScorer", "Role"]
-
 Role: TypeAlias = Literal["inputs", "parents", "both"]
 
 _FEW_SUBSETS = 300

@@ -14,8 +14,6 @@ from tuplet.exceptions import InputError
 from tuplet.local.inputs import is_number
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["Nominal", "codes_and_values", "days", "kind_of"]
-
 _LENGTHS = {"timedelta64", "timedelta"}
 _DATES = {"datetime64", "datetime", "date", "period"} | _LENGTHS
 """What pandas calls columns of points in time, and of lengths of it."""

@@ -10,8 +10,6 @@ from tuplet.local.likelihood import Child
 from tuplet.local.penalties import Parametrisation
 from tuplet.typing import UNKNOWN, Codes
 
-__all__ = ["better_parametrisation", "evaluate", "information"]
-
 
 def evaluate(
     child: Child,

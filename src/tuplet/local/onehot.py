@@ -10,8 +10,6 @@ import numpy.typing as npt
 
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["OneHot"]
-
 
 @dataclass(frozen=True)
 class OneHot:

@@ -20,8 +20,6 @@ from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 from tuplet.exceptions import TupletError
 from tuplet.processes import CrashedError, pack, shared_workers
 
-__all__ = ["one_blas_thread", "run_many"]
-
 T = TypeVar("T")
 
 _Warning: TypeAlias = tuple[Any, type[Warning], str, int]

@@ -6,8 +6,6 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias
 
-__all__ = ["PENALTIES", "Parametrisation", "Penalty", "n_parameters"]
-
 Parametrisation: TypeAlias = Literal["split", "inputs"]
 
 Penalty: TypeAlias = Callable[[float, float], float]

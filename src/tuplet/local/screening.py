@@ -14,8 +14,6 @@ from tuplet.local.families import Family
 from tuplet.local.split import configurations
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["Shortlist", "tilted_gain"]
-
 _PROMISING = 8
 """Class variables of which sets are made: those that promise most by themselves."""
 
@@ -27,14 +25,17 @@ _PSEUDO = 1.0
 
 
 class Screened(Protocol):
-    """A scorer of families that also tells what models without parents say; see `FamilyScorer`."""
+    """A scorer of families with the predictions of models without parents; see `FamilyScorer`."""
 
-    def score(self, families: Sequence[Family]) -> Iterator[float]: ...
+    def score(self, families: Sequence[Family]) -> Iterator[float]:
+        """Yield the score of each family."""
 
     @property
-    def bound(self) -> Callable[[int, tuple[int, ...]], float] | None: ...
+    def bound(self) -> Callable[[int, tuple[int, ...]], float] | None:
+        """An upper bound on the scores of a set of parents and its supersets, if there is one."""
 
-    def without_parents(self, child: int) -> Floats: ...
+    def without_parents(self, child: int) -> Floats:
+        """Return the held-out probabilities of the model without parents."""
 
 
 @final

@@ -29,8 +29,6 @@ from tuplet.local.inputs import Features
 from tuplet.local.smoothed import require_size
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["Columns", "Shared", "Shifts", "log_proba", "own_log_proba"]
-
 STRENGTH = 1.0
 """Number s of pseudo-rows."""
 

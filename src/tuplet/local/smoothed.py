@@ -17,8 +17,6 @@ from tuplet.local.inputs import Features, n_rows, take_rows
 from tuplet.local.parallel import one_blas_thread
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["MAX_CELLS", "SmoothedClassifier", "require_size"]
-
 MAX_CELLS = 2**27
 """Cells of one dense array of inputs, probabilities or table entries (1 GiB of floats)."""
 

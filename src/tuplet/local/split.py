@@ -20,8 +20,6 @@ from tuplet.local.logistic import default_estimator
 from tuplet.local.smoothed import SmoothedClassifier, require_size
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["STRENGTH", "Base", "SplitModel", "configurations", "mix"]
-
 STRENGTH = 5.0
 """How many rows the model without parents is worth, unless told otherwise.
 

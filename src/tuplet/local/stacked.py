@@ -20,8 +20,6 @@ from tuplet.local.onehot import OneHot
 from tuplet.local.smoothed import SmoothedClassifier, require_size
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["StackedModel"]
-
 _CHUNK_CELLS = 2**22
 """Cells of the inputs that are put together at once to evaluate pairs of rows and parents."""
 

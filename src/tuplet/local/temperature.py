@@ -18,8 +18,6 @@ from tuplet.exceptions import InputError
 from tuplet.local.estimators import require_probabilities, weight_arguments
 from tuplet.typing import Codes, Floats, Seed
 
-__all__ = ["COLDEST", "HOTTEST", "TemperatureScaled", "best_temperature", "log_floored"]
-
 COLDEST, HOTTEST = 0.05, 20.0
 """Temperatures that are considered. Where every held-out row is right, the likelihood has no maximum."""
 

@@ -17,8 +17,6 @@ from tuplet.losses.expectation import TIE
 from tuplet.losses.registry import get_loss
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["Abstain"]
-
 
 @final
 @dataclass(frozen=True)

@@ -14,8 +14,6 @@ from tuplet.joint.base import JointDistribution
 from tuplet.losses.expectation import expected_value
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["Loss", "align", "is_number", "nan_if_unknown"]
-
 
 class Loss(ABC):
     """What a wrong answer costs, and the answer that costs least under a joint distribution.

@@ -8,8 +8,6 @@ import numpy.typing as npt
 from tuplet.exceptions import InputError
 from tuplet.typing import Codes
 
-__all__ = ["positives"]
-
 
 def positives(
     loss: str, true: Codes, pred: Codes, known: npt.NDArray[np.bool_]

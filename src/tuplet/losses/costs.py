@@ -16,8 +16,6 @@ from tuplet.losses.labelled import as_floats, by_position, cost_table, reject_na
 from tuplet.space import ClassSpace
 from tuplet.typing import Codes, Floats
 
-__all__ = ["CostMatrix"]
-
 _ADVICE = "one matrix per variable in order, its rows and columns in code order"
 
 

@@ -12,8 +12,6 @@ from tuplet.losses.base import Loss, align
 from tuplet.losses.expectation import first_lowest
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["DecomposableLoss"]
-
 
 class DecomposableLoss(Loss):
     """A weighted mean over positions of a loss that looks at one variable only.

@@ -14,8 +14,6 @@ from tuplet.joint.atoms import Atoms
 from tuplet.joint.base import JointDistribution
 from tuplet.typing import Codes, Floats
 
-__all__ = ["TIE", "best_of", "expected_value", "first_lowest", "own_atoms", "row_blocks", "support"]
-
 TIE = 1e-12
 """Risks closer than this are the same risk: the order of a sum must not decide."""
 

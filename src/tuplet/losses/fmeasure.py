@@ -15,8 +15,6 @@ from tuplet.losses.binary import positives
 from tuplet.losses.expectation import first_lowest, row_blocks
 from tuplet.typing import Codes, Floats
 
-__all__ = ["FBeta"]
-
 _DIGITS = 12
 
 

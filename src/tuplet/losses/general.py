@@ -17,8 +17,6 @@ from tuplet.losses.expectation import best_of, own_atoms
 from tuplet.losses.labelled import as_floats
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["CallableLoss", "CandidateLoss", "Jaccard"]
-
 Candidates = Literal["all", "atoms"]
 
 _LIMIT = 2**12

@@ -15,8 +15,6 @@ from tuplet.losses.labelled import as_floats, by_position, reject_names
 from tuplet.space import ClassSpace
 from tuplet.typing import Codes, Floats
 
-__all__ = ["Hamming"]
-
 
 @final
 @dataclass(frozen=True)

@@ -13,8 +13,6 @@ from tuplet.space import ClassSpace
 from tuplet.space.labels import show
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["as_floats", "by_position", "cost_table", "reject_names"]
-
 
 def as_floats(values: Any) -> Floats | None:
     """Return numbers as a new array of floats; None if they are no numbers or no array."""

@@ -9,8 +9,6 @@ from tuplet.losses.general import Jaccard
 from tuplet.losses.hamming import Hamming
 from tuplet.losses.subset import SubsetZeroOne
 
-__all__ = ["LOSSES", "get_loss"]
-
 LOSSES: dict[str, Loss] = {
     "hamming": Hamming(),
     "subset": SubsetZeroOne(),

@@ -12,8 +12,6 @@ from tuplet.joint.base import JointDistribution, warn_unproven
 from tuplet.losses.base import Loss, align, nan_if_unknown
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["SubsetZeroOne"]
-
 
 @final
 @dataclass(frozen=True)

@@ -11,8 +11,6 @@ from tuplet.metrics.encoding import check_weights, encode_truth
 from tuplet.prediction import JointPrediction
 from tuplet.prediction.reliability import marginal_bins, mode_bins
 
-__all__ = ["expected_calibration_error", "marginal_calibration", "mode_calibration"]
-
 
 def marginal_calibration(
     Y_true: Any, prediction: JointPrediction, n_bins: int = 10, *, sample_weight: npt.ArrayLike | None = None

@@ -16,21 +16,6 @@ from tuplet.space import ClassSpace, labels
 from tuplet.space.containers import open_table
 from tuplet.typing import UNKNOWN, Floats
 
-__all__ = [
-    "answered_accuracy",
-    "coverage",
-    "exact_match",
-    "hamming_loss",
-    "hamming_score",
-    "instance_f1",
-    "jaccard_score",
-    "macro_f1",
-    "macro_precision",
-    "macro_recall",
-    "mean_loss",
-    "micro_f1",
-]
-
 Weights = npt.ArrayLike | None
 
 

@@ -14,8 +14,6 @@ from tuplet.prediction.truth import Truth, extended, present_labels, read_truth,
 from tuplet.space import ClassSpace
 from tuplet.typing import Codes, Floats
 
-__all__ = ["Reduce", "Truth", "average", "check_weights", "encode_both", "encode_truth"]
-
 Reduce = Literal["mean", "median"]
 
 

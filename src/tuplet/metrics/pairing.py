@@ -10,8 +10,6 @@ from tuplet.exceptions import InputError
 from tuplet.prediction import JointPrediction
 from tuplet.space.rows import require_same_order
 
-__all__ = ["reject_prediction", "require_same_rows"]
-
 
 def reject_prediction(Y: Any) -> None:
     """Refuse a joint prediction where labels are wanted, before anything looks into it row by row."""

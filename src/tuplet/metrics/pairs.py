@@ -11,8 +11,6 @@ from tuplet.metrics.encoding import check_weights
 from tuplet.space import ClassSpace
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["Counts", "Pairs", "active_pairs", "count_pairs", "macro", "ratio"]
-
 
 class Pairs(NamedTuple):
     """Where a variable has an active pair, all of shape (n, m)."""

@@ -13,12 +13,11 @@ import numpy.typing as npt
 
 from tuplet.exceptions import InputError
 from tuplet.joint.base import warn_unproven
-from tuplet.metrics.encoding import Reduce, Truth, average, encode_truth
+from tuplet.metrics.encoding import Reduce, average, encode_truth
 from tuplet.prediction import JointPrediction
 from tuplet.prediction.reliability import found_within
+from tuplet.prediction.truth import Truth
 from tuplet.typing import UNKNOWN, Floats
-
-__all__ = ["LOG_FLOOR", "brier_score", "joint_log_loss", "marginal_log_loss", "n_floored", "top_k_accuracy"]
 
 LOG_FLOOR = float(np.log(1e-4))
 """Least log-probability that one label is charged with."""

@@ -20,8 +20,6 @@ from tuplet.losses import LOSSES, Jaccard, Loss, get_loss
 from tuplet.metrics import decisions, probabilities
 from tuplet.space import ClassSpace
 
-__all__ = ["SCORERS", "DecisionScorer", "ProbabilityScorer", "get_scorer", "loss_scorer", "top_k_scorer"]
-
 
 @final
 @dataclass(frozen=True)

@@ -31,8 +31,6 @@ from tuplet.space.containers import open_table
 from tuplet.space.rows import require_same_order
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["JointClassifier"]
-
 
 class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
     """A model of several class variables together: a scikit-learn classifier that also tells `predict_joint`.

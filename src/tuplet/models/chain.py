@@ -23,8 +23,6 @@ from tuplet.space.containers import listing
 from tuplet.space.words import shorten
 from tuplet.typing import UNKNOWN, Codes, Floats, Seed
 
-__all__ = ["ChainClassifier"]
-
 _SHOWN = 20
 """Orders that a report lists."""
 

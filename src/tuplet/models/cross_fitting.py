@@ -14,8 +14,6 @@ from tuplet.local.inputs import Features
 from tuplet.local.nominal import codes_and_values
 from tuplet.typing import Codes, Floats
 
-__all__ = ["fold_weights"]
-
 
 def fold_weights(X: Features, codes: Codes, sample_weight: Floats | None, n_folds: int) -> Floats:
     """How much of the weight of each row lies in each fold, (n, n_folds).

@@ -17,8 +17,6 @@ from tuplet.persistence import save_model
 from tuplet.prediction import JointPrediction
 from tuplet.report.about import settings_table
 
-__all__ = ["DecisionClassifier"]
-
 
 @final
 class DecisionClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):

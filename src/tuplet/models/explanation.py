@@ -28,8 +28,6 @@ from tuplet.typing import Floats
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["LocalNetwork"]
-
 _SHOWN = 20
 """Class variables that a repr shows before it stops."""
 

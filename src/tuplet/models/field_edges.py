@@ -14,8 +14,6 @@ from tuplet.models.pairwise_field import PairwiseField
 from tuplet.space import ClassSpace
 from tuplet.typing import Floats
 
-__all__ = ["edge_strengths", "given_edges", "strongest_edges"]
-
 
 def given_edges(edges: Any, space: ClassSpace) -> list[tuple[int, int]] | None:
     """Return the edges that a user gave, None if they are to be learned.

@@ -13,8 +13,6 @@ from tuplet.models.field_likelihood import EliminationLikelihood, TrainingRows
 from tuplet.models.pairwise_field import Scores
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["HalvesLikelihood", "half_outcomes"]
-
 _SMALLEST = 1e-250
 """A sum of weights, the largest factor of each being 1, below which digits may have been lost."""
 

@@ -20,8 +20,6 @@ from tuplet.local.onehot import OneHot
 from tuplet.models.pairwise_field import PairwiseField, Scores
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["EliminationLikelihood", "Likelihood", "PseudoLikelihood", "TrainingRows"]
-
 Likelihood: TypeAlias = Callable[[Scores], tuple[float, Scores]]
 
 

@@ -14,8 +14,6 @@ from tuplet.models.field_likelihood import Likelihood
 from tuplet.models.pairwise_field import PairwiseField, Scores
 from tuplet.typing import Floats
 
-__all__ = ["FieldWeights", "maximise"]
-
 
 class FieldWeights(NamedTuple):
     """Weights of x, and of 1 in the last row, in the scores of a field."""

@@ -11,8 +11,6 @@ from tuplet.exceptions import InputError
 from tuplet.space import ClassSpace
 from tuplet.structure import Edge, ParentSets, find_cycle
 
-__all__ = ["GivenEdges", "Pairs", "given_edges", "given_parents"]
-
 Pairs: TypeAlias = Sequence[tuple[int | str, int | str]]
 """Edges (parent, child)."""
 

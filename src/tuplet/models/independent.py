@@ -12,8 +12,6 @@ from tuplet.models.base import JointClassifier
 from tuplet.models.links import Link, estimators_by_variable, fit_links
 from tuplet.typing import Codes, Floats
 
-__all__ = ["IndependentClassifier"]
-
 
 @final
 class IndependentClassifier(JointClassifier):

@@ -14,8 +14,6 @@ from tuplet.models.links import Link, estimators_by_variable, fit_links
 from tuplet.models.neighborhoods import Neighborhoods
 from tuplet.typing import Codes, Floats
 
-__all__ = ["InstanceLogisticClassifier"]
-
 
 @final
 class InstanceLogisticClassifier(JointClassifier):

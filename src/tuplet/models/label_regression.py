@@ -9,8 +9,6 @@ import numpy as np
 
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["LabelRegression", "fit_labels"]
-
 _PENALTIES = (0.01, 0.1, 1.0, 10.0, 100.0, 1e3, 1e4, 1e5)
 """Penalties that are tried."""
 

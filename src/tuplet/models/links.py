@@ -14,8 +14,6 @@ from tuplet.space import ClassSpace
 from tuplet.space.containers import listing
 from tuplet.typing import Codes, Floats
 
-__all__ = ["Link", "estimators_by_variable", "fit_links"]
-
 
 class Link(NamedTuple):
     """A class variable and those that it depends on, by position."""

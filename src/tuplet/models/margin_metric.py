@@ -11,8 +11,6 @@ import numpy.typing as npt
 from tuplet.exceptions import ConvergenceWarning
 from tuplet.typing import Floats
 
-__all__ = ["MarginMetric", "fit_metric", "impostors"]
-
 _SWEEPS = 200
 """Largest number of sweeps of coordinate ascent over the labels."""
 

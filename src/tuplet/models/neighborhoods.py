@@ -15,8 +15,6 @@ from tuplet.local.inputs import Features, n_rows
 from tuplet.models.scaling import fit_scaler
 from tuplet.typing import Floats
 
-__all__ = ["Neighborhoods"]
-
 
 @dataclass(frozen=True, eq=False)
 class Neighborhoods:

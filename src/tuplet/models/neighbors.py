@@ -15,8 +15,6 @@ from tuplet.models.base import JointClassifier
 from tuplet.models.neighborhoods import Neighborhoods
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["NeighborClassifier"]
-
 
 @final
 class NeighborClassifier(JointClassifier):

@@ -21,8 +21,6 @@ from tuplet.models.margin_metric import fit_metric
 from tuplet.models.scaling import fit_scaler
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["OutputCodingClassifier"]
-
 _EXACT_LABELS = 18
 """Labels beyond which queries are approximate, unless an engine is given: 2^18 cells for each row."""
 

@@ -13,8 +13,6 @@ import numpy.typing as npt
 from tuplet.inference import Factor
 from tuplet.typing import Codes, Floats
 
-__all__ = ["PairwiseField", "Scores"]
-
 
 class Scores(NamedTuple):
     """What multiplies the statistics of an outcome: its log-weight is the sum of these products."""

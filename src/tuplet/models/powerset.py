@@ -15,8 +15,6 @@ from tuplet.models.unseen import collect, log_marginals, spread, unseen_mass
 from tuplet.prediction.estimates import warn_outside
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["PowersetClassifier"]
-
 _LEFT_OUT = 0.2
 """Share of rows that may lack a label before a fit says so."""
 

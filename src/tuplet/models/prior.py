@@ -20,8 +20,6 @@ from tuplet.prediction import JointPrediction
 from tuplet.report.parts import combination_table
 from tuplet.typing import Codes, Floats
 
-__all__ = ["PriorClassifier"]
-
 
 @final
 class PriorClassifier(JointClassifier):

@@ -24,8 +24,6 @@ from tuplet.pages import Section
 from tuplet.report.parts import named_table, strongest
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["RandomFieldClassifier"]
-
 _AUTO_OUTCOMES, _MOST_OUTCOMES = 2**16, 2**24
 """Outcomes of two halves that "auto", and "exact", sum over by matrix products."""
 

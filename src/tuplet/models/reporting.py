@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import IO, Any
 
-__all__ = ["write_report"]
-
 
 def write_report(model: Any, path: Any, X: Any, Y: Any, **options: Any) -> None:
     """Write a page about a model in full or not at all; see `JointClassifier.report`."""

@@ -12,8 +12,6 @@ from tuplet.local.inputs import Features
 from tuplet.local.logistic import default_estimator
 from tuplet.typing import Floats
 
-__all__ = ["fit_scaler"]
-
 
 def fit_scaler(X: Features, sample_weight: Floats | None = None) -> Any:
     """Return what `default_estimator` does before it classifies, fitted: means for gaps, unit variance."""

@@ -21,8 +21,6 @@ from tuplet.local.smoothed import require_size
 from tuplet.models.base import JointClassifier
 from tuplet.typing import UNKNOWN, Codes, Floats, Seed
 
-__all__ = ["SharedForestClassifier"]
-
 _MET_CELLS = 2**24
 """Rows times label patterns that are looked at to learn how much to believe of leaves."""
 

@@ -19,8 +19,6 @@ from tuplet.models.cross_fitting import fold_weights
 from tuplet.models.links import estimators_by_variable
 from tuplet.typing import Codes, Floats
 
-__all__ = ["StackedFeaturesClassifier"]
-
 
 @final
 class StackedFeaturesClassifier(JointClassifier):

@@ -11,8 +11,6 @@ from tuplet.joint import Atoms, FactorGraph, JointDistribution
 from tuplet.joint.mixture import Mixture
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["Combinations", "collect", "log_marginals", "spread", "unseen_mass"]
-
 
 class Combinations(NamedTuple):
     """The combinations of labels in some training rows."""

@@ -16,8 +16,6 @@ from tuplet.local.inputs import Features, as_floats, as_pandas, number_columns, 
 from tuplet.space.containers import listing
 from tuplet.typing import Floats
 
-__all__ = ["as_pandas", "row_index", "validate_features", "validate_weights"]
-
 
 class _NotNumbersError(InputError, TypeError):
     """Features that are no numbers at all; a TypeError too, as scikit-learn has it."""

@@ -16,8 +16,6 @@ from tuplet.models.independent import IndependentClassifier
 from tuplet.models.links import estimators_by_variable
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["WeightedStackingClassifier", "label_similarity", "stacking_weights"]
-
 _LEAST = 1e-3
 """Scores are cut to stay so far inside of 0 and 1 before they are read as probabilities."""
 

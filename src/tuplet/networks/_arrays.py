@@ -9,8 +9,6 @@ import numpy.typing as npt
 
 from tuplet.typing import Floats
 
-__all__ = ["RECORDS", "Bools", "Data", "Ints", "Pool", "Rules", "State", "Task", "Words"]
-
 Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 Bools = npt.NDArray[np.bool_]

@@ -23,19 +23,6 @@ from tuplet.compiled import entry, inner
 from tuplet.networks._arrays import RECORDS, Bools, Data, Ints, Pool, Rules, State, Task, Words
 from tuplet.typing import Floats
 
-__all__ = [
-    "FEW_CELLS",
-    "STEP",
-    "candidate_scores",
-    "families_of",
-    "search_insertions",
-    "search_swaps",
-    "settle",
-    "start_state",
-    "walk",
-    "width_of",
-]
-
 FEW_CELLS = 512
 """Cells of a child and its parents up to which they are kept as bit sets."""
 

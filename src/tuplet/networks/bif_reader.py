@@ -14,8 +14,6 @@ from tuplet.exceptions import InputError
 from tuplet.networks.network import Network
 from tuplet.typing import Floats
 
-__all__ = ["read_bif"]
-
 _COMMENT = re.compile(r'"[^"]*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _BLOCK = re.compile(r'\b(network|variable|probability)\b((?:"[^"]*"|[^{}"])*)\{')
 _WORD = re.compile(r'"[^"]*"|[^\s,|"]+')

@@ -12,8 +12,6 @@ from tuplet.exceptions import InputError
 from tuplet.networks.network import Network
 from tuplet.typing import Floats
 
-__all__ = ["bif_text", "write_bif"]
-
 _PLAIN = re.compile(r'[^\s,|"(){};/]+')
 _RESERVED = {"table", "default", "property", "type", "network", "variable", "probability"}
 

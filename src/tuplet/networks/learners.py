@@ -15,8 +15,6 @@ from tuplet.networks.trees import learn_polytree_polytree, learn_small_width, le
 from tuplet.structure import ParentSets
 from tuplet.typing import Seed
 
-__all__ = ["LearnerOptions", "Structure", "default_criterion", "learn_structure"]
-
 Structure: TypeAlias = Literal["cb-obs", "tree-tree", "polytree-polytree", "pure-filter", "small-tw"]
 """Learners by name; see `learn_structure`."""
 

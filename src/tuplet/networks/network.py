@@ -15,8 +15,6 @@ from tuplet.space.containers import listing
 from tuplet.structure import ParentSets, find_cycle, topological_order
 from tuplet.typing import Codes, Floats, Seed
 
-__all__ = ["Network"]
-
 _ROUNDING = 1e-4
 """How far the probabilities of a row may be from one in sum; files keep a few digits only."""
 

@@ -13,8 +13,6 @@ from tuplet.networks.scores import CountScorer
 from tuplet.structure import ParentSets
 from tuplet.typing import Seed
 
-__all__ = ["Ordered", "greedy_network", "search_network"]
-
 Ints = npt.NDArray[np.int64]
 
 _PATIENCE = {"insertions": 2, "swaps": 150}

@@ -10,8 +10,6 @@ import numpy.typing as npt
 from tuplet.structure import Edge
 from tuplet.typing import Floats
 
-__all__ = ["orient", "spanning_forest"]
-
 
 def spanning_forest(weights: Floats) -> list[Edge]:
     """Edges (i, j), i < j, of the forest with the largest sum of positive weights (m, m), symmetric.

@@ -15,8 +15,6 @@ from tuplet.networks._arrays import Data, Pool
 from tuplet.networks._kernels import FEW_CELLS, STEP, candidate_scores
 from tuplet.typing import UNKNOWN, Codes, Floats, Seed
 
-__all__ = ["CountScorer", "Criterion"]
-
 Criterion: TypeAlias = Literal["bic", "aic", "k2", "bdeu", "likelihood"]
 """Scores by name; see `CountScorer`."""
 

@@ -11,8 +11,6 @@ from tuplet.exceptions import InputError
 from tuplet.inference.plan import min_fill_order
 from tuplet.structure import Edge, ParentSets, moral_width, topological_order
 
-__all__ = ["Component", "ThreePartGraph"]
-
 
 class Component(NamedTuple):
     """Classes that hang together by class and bridge edges, and the features below them (positions)."""

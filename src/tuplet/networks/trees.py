@@ -14,8 +14,6 @@ from tuplet.networks.scores import CountScorer
 from tuplet.structure import ParentSets, best_forest
 from tuplet.typing import Floats
 
-__all__ = ["learn_polytree_polytree", "learn_small_width", "learn_tree_tree"]
-
 Sets = list[list[int]]
 
 

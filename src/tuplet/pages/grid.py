@@ -13,8 +13,6 @@ import pandas as pd
 from tuplet.exceptions import InputError
 from tuplet.space.words import clip
 
-__all__ = ["DASH", "Cell", "Grid", "ScoreTable", "lay_out", "name_text"]
-
 DASH = "—"
 """Neither a score nor a reason why not."""
 

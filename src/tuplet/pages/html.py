@@ -12,8 +12,6 @@ import pandas as pd
 
 from tuplet.pages.grid import DASH, Cell, Grid, ScoreTable, lay_out, name_text
 
-__all__ = ["PlainTable", "html_table"]
-
 _TALL = 26
 """Lines from which on a table scrolls by itself, below its headings."""
 

@@ -15,8 +15,6 @@ from tuplet.pages.grid import ScoreTable
 from tuplet.pages.html import PlainTable, html_table
 from tuplet.pages.svg import inline_svg
 
-__all__ = ["Picture", "Section", "html_page"]
-
 
 @dataclass(frozen=True)
 class Picture:

@@ -9,8 +9,6 @@ from xml.etree import ElementTree
 
 from tuplet.exceptions import InputError, MissingDependencyError
 
-__all__ = ["inline_svg"]
-
 _COLORS = {"#000000": "currentColor", "#ffffff": "var(--paper)"}
 _BLACK_OR_WHITE = re.compile("#000000|#ffffff")
 _REFERENCE = re.compile(r"url\(#")

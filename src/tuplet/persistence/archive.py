@@ -14,8 +14,6 @@ from typing import Any, NoReturn
 
 from tuplet.exceptions import ModelFileError, TupletError
 
-__all__ = ["FORMAT", "damaged", "read_model_part", "read_raw_header", "refusing_damage", "write"]
-
 FORMAT = 1
 """Version of the layout of files. Raised whenever an older Tuplet would misread what a newer one writes."""
 

@@ -33,8 +33,6 @@ from sklearn._loss._loss import CyLossFunction  # its __module__ is "_loss" befo
 
 from tuplet.exceptions import ModelFileError
 
-__all__ = ["approve"]
-
 _ROOMS = frozenset(
     "inference joint kernels local losses models networks probit rules space structure".split()  # noqa: SIM905
 )

@@ -20,8 +20,6 @@ from sklearn.tree._tree import Tree
 
 from tuplet.exceptions import InputError, ModelFileError
 
-__all__ = ["BUILDERS", "check_whole", "take_apart"]
-
 _METRICS = ("euclidean", "manhattan", "chebyshev", "hamming", "canberra", "braycurtis", "haversine")
 """Distances without parameters, by the names of their classes and of scikit-learn's arguments."""
 

@@ -17,8 +17,6 @@ from tuplet.persistence.compiled import check_whole
 from tuplet.persistence.header import ModelHeader, variables_of
 from tuplet.persistence.recipes import rewrite
 
-__all__ = ["load_model", "read_header", "save_model"]
-
 
 def save_model(model: Any, path: str | Path, *, trusted: Sequence[str | type] = ()) -> None:
     """Write a fitted model to one file that anyone can load without running code of yours.

@@ -11,8 +11,6 @@ import pandas as pd
 
 from tuplet.exceptions import InputError, MissingDependencyError
 
-__all__ = ["BUILDERS", "take_apart"]
-
 Parts = tuple[str, tuple[Any, ...]]
 
 

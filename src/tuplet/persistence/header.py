@@ -12,8 +12,6 @@ import numpy as np
 from tuplet.exceptions import ModelFileError
 from tuplet.space import ClassSpace
 
-__all__ = ["ModelHeader", "Variable"]
-
 _WIDTH = 300
 """Characters of a parameter; a model within a model within a model may have a long name."""
 

@@ -14,9 +14,6 @@ from sklearn.utils import check_array
 
 from tuplet.exceptions import ModelFileError
 
-__all__ = ["BUILDERS", "has_simple_keys", "take_apart"]
-
-
 _NUMBERS: dict[str, Any] = {"dtype": [np.float64], "ensure_all_finite": False}
 """How boosting asks for numbers; a partial function of anything else would be code, which no file holds."""
 

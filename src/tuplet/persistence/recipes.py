@@ -16,8 +16,6 @@ from typing import Any
 from tuplet.exceptions import ModelFileError
 from tuplet.persistence import compiled, frames, plain
 
-__all__ = ["Recipe", "rewrite"]
-
 _FAMILIES = (plain, frames, compiled)
 
 _BUILDERS: dict[str, Callable[..., Any]] = {}

@@ -17,8 +17,6 @@ from tuplet.typing import Floats
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Look", "arrow_looks", "draw_arrows", "shaft", "strength_key", "strength_text"]
-
 
 @dataclass(frozen=True)
 class Look:

@@ -17,8 +17,6 @@ from tuplet.typing import Floats
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["look_of", "plot_calibration", "wilson"]
-
 _COLUMNS = ["lower", "upper", "mean_predicted", "observed", "count"]
 _MARKERS, _STYLES = "osD^vP", ("-", "--", ":")
 _BANDS, _WITHIN, _INTERVALS = 3, 5, 8

@@ -9,21 +9,6 @@ from tuplet.exceptions import MissingDependencyError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "BLUE",
-    "GREY",
-    "INK",
-    "ORANGE",
-    "PALETTE",
-    "PAPER",
-    "caption",
-    "lay_out",
-    "new_axes",
-    "points_of",
-    "pyplot",
-    "text_width",
-]
-
 BLUE, ORANGE, GREY = "#3b82c4", "#c8640a", "#8c8c8c"
 """Blue and orange are told apart with every common kind of colour blindness, and by their lightness."""
 

@@ -16,8 +16,6 @@ from tuplet.typing import UNKNOWN, Codes, Floats
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_combinations"]
-
 _TINY = 1e-3
 """Probability below which ticks have exponents; one beside the axis would lie upon the words below it."""
 

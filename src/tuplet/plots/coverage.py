@@ -15,8 +15,6 @@ from tuplet.space.words import shorten
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_coverage"]
-
 _COLUMNS = ["k", "observed", "expected", "count"]
 
 

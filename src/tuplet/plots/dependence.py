@@ -19,15 +19,6 @@ from tuplet.typing import UNKNOWN, Codes, Floats
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "as_strength",
-    "conditional_dependence",
-    "label_dependence",
-    "mean_information",
-    "plot_dependence",
-    "plot_label_dependence",
-]
-
 _KEY = "dependence (0 to 1)"
 
 _CHUNK = 4096

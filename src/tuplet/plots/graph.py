@@ -19,8 +19,6 @@ from tuplet.typing import Floats
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_graph"]
-
 _LETTERS, _NUMBER = (9.0, 8.0), 7.5
 """Sizes of letters in points: of names and of notes below them; of strengths."""
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.colors import Colormap
 
-__all__ = ["NUMBERS", "arranged", "draw_square", "shades", "write_cells"]
-
 NUMBERS = 12
 """Variables up to which the cells of a heat map have room for numbers."""
 

@@ -15,8 +15,6 @@ import numpy.typing as npt
 
 from tuplet.structure.parents import Edge, ParentSets, edges, topological_order
 
-__all__ = ["Layered", "components", "count_crossings", "layered"]
-
 _SWEEPS = 24
 _PATIENCE = 6
 """Sweeps over all layers, and how many of them may bring nothing."""

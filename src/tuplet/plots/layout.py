@@ -14,8 +14,6 @@ from tuplet.plots.layers import Layered, components, layered
 from tuplet.structure.parents import Edge, ParentSets
 from tuplet.typing import Floats
 
-__all__ = ["Layout", "fit", "lay_out_graph"]
-
 _APART, _BEND_APART = 14.0, 9.0
 """Space between boxes of a layer, and on both sides of an edge that passes between them."""
 

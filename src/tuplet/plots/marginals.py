@@ -17,8 +17,6 @@ from tuplet.typing import UNKNOWN, Codes, Floats
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_marginals"]
-
 _LINES = 80
 """Labels up to which all of them are drawn; beyond, only the most probable one of each variable."""
 

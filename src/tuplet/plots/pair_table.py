@@ -17,8 +17,6 @@ from tuplet.typing import Floats
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_pair_table"]
-
 _NUMBERS = 14
 """Labels up to which cells have room for numbers."""
 

@@ -16,8 +16,6 @@ from tuplet.typing import Floats
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["LearningPath", "plot_path"]
-
 _NAMED = 6
 """Points that may have names."""
 

@@ -17,8 +17,6 @@ from tuplet.typing import Floats
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_correlations", "plot_top_probability", "plot_trace"]
-
 
 def plot_correlations(
     correlations: npt.ArrayLike,

@@ -9,8 +9,6 @@ import numpy as np
 
 from tuplet.typing import Floats
 
-__all__ = ["control_points", "label_places", "sampled"]
-
 _STEPS = np.linspace(0.0, 1.0, 25)[:, None]
 
 

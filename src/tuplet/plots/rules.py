@@ -16,8 +16,6 @@ from tuplet.typing import Floats
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_rule_effects"]
-
 _WRAP = 38
 """Letters of a rule's text in one line."""
 

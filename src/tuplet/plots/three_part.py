@@ -16,8 +16,6 @@ from tuplet.typing import Floats
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_three_part"]
-
 _LETTER, _TALL, _APART, _BLOCKS_APART = 9.0, 24.0, 10.0, 22.0
 """Sizes in points: letters, height of a node, space between nodes and between components."""
 

@@ -12,8 +12,6 @@ from tuplet.losses import Loss, get_loss
 from tuplet.space import ClassSpace
 from tuplet.space.labels import show
 
-__all__ = ["check_count", "check_loss", "row_positions"]
-
 
 def check_count(query: str, name: str, value: Any, least: int) -> int:
     """Return a whole number that is at least `least`."""

@@ -11,8 +11,6 @@ import numpy as np
 from tuplet.exceptions import ApproximationWarning
 from tuplet.joint import Autoregressive, JointDistribution
 
-__all__ = ["estimate_text", "is_estimated", "parts", "warn_estimated", "warn_outside"]
-
 _REMEDY = "; ChainClassifier(engine=MonteCarlo(size=...)) narrows it, Enumerate(limit=...) is exact"
 
 

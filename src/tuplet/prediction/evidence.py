@@ -16,8 +16,6 @@ from tuplet.space.labels import show
 from tuplet.space.rows import require_same_order
 from tuplet.typing import UNKNOWN, Codes
 
-__all__ = ["encode_known", "known_text"]
-
 
 def encode_known(
     space: ClassSpace, known: Any, n_rows: int, query: str, index: pd.Index | None = None

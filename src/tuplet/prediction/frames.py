@@ -10,8 +10,6 @@ from tuplet.space import ClassSpace
 from tuplet.space.labels import show
 from tuplet.typing import Codes, Floats
 
-__all__ = ["marginal_frame", "tidy_frame"]
-
 
 def marginal_frame(space: ClassSpace, j: int, table: Floats, index: pd.Index | None) -> Any:
     """Return probabilities (n, k) of variable j with its labels as columns."""

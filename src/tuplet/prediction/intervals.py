@@ -13,8 +13,6 @@ from tuplet.joint.base import JointDistribution
 from tuplet.space import ClassSpace
 from tuplet.typing import Codes, Floats
 
-__all__ = ["label_intervals", "outcome_intervals", "require_draws"]
-
 
 def require_draws(joint: JointDistribution) -> Probit:
     """Return the distribution if it has draws; raise `InputError` otherwise."""

@@ -29,8 +29,6 @@ from tuplet.typing import UNKNOWN, Codes, Floats, Seed
 if TYPE_CHECKING:
     from tuplet.losses import Loss
 
-__all__ = ["JointPrediction"]
-
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)

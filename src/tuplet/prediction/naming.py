@@ -8,8 +8,6 @@ from typing import Any, TypeVar, cast
 
 from tuplet.exceptions import TupletError
 
-__all__ = ["named"]
-
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 

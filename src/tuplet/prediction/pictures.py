@@ -23,8 +23,6 @@ from tuplet.typing import Codes, Floats
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Pictures", "marginal_limits"]
-
 
 class Pictures:
     """What can be seen in a prediction; `JointPrediction` is the only one to have these methods."""

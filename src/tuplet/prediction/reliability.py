@@ -11,8 +11,6 @@ from tuplet.joint.base import JointDistribution, Ranking, warn_unproven
 from tuplet.prediction.truth import Truth
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["coverage_curve", "found_within", "marginal_bins", "mode_bins"]
-
 
 def marginal_bins(joint: JointDistribution, truth: Truth, n_bins: int, weights: Floats) -> pd.DataFrame:
     """Bins of the marginal probabilities of all variables; see `tuplet.metrics.marginal_calibration`.

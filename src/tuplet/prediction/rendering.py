@@ -19,8 +19,6 @@ from tuplet.space import ClassSpace
 from tuplet.space.words import chance_text, clip, combination_texts, is_yes_no, label_texts, shorten
 from tuplet.typing import Floats
 
-__all__ = ["FAINT", "ROWS", "Column", "aligned", "as_html", "as_text", "html_table"]
-
 ROWS = 6
 """Rows that are shown."""
 

@@ -16,8 +16,6 @@ from tuplet.space.labels import show
 from tuplet.space.rows import require_same_order
 from tuplet.typing import UNKNOWN, Codes
 
-__all__ = ["Truth", "extended", "present_labels", "read_truth", "require_common_labels"]
-
 _SHOWN = 4
 """Labels that a message shows."""
 

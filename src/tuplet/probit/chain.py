@@ -14,8 +14,6 @@ from tuplet.probit.means import MeanDraws, MeanSettings
 from tuplet.probit.sampler import State, init, offsets_of, settled, step
 from tuplet.typing import Codes, Floats
 
-__all__ = ["Chain", "ChainDraws", "ChainEnd", "Plan"]
-
 
 @dataclass(frozen=True)
 class Plan:

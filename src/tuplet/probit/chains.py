@@ -17,8 +17,6 @@ from tuplet.probit.chain import Chain, ChainDraws, ChainEnd, Plan
 from tuplet.processes import shared_workers
 from tuplet.progress import Progress, Show
 
-__all__ = ["Run", "run_chains"]
-
 _LOOK = 0.2
 """Seconds between two looks at how far the processes are."""
 

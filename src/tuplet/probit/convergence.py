@@ -10,8 +10,6 @@ from tuplet.exceptions import MissingDependencyError
 from tuplet.probit.draws import Draws
 from tuplet.typing import Floats
 
-__all__ = ["Convergence", "convergence_of"]
-
 FEWEST = 100
 """Draws of a chain below which nothing is judged."""
 

@@ -12,8 +12,6 @@ from tuplet.probit.hamiltonian import Hamiltonian
 from tuplet.probit.metropolis import Metropolis
 from tuplet.typing import Floats
 
-__all__ = ["Correlation", "CorrelationState", "CorrelationStep", "Identity", "Prior", "correlation_step"]
-
 Correlation: TypeAlias = Literal["hmc", "metropolis", "factors", "identity"]
 Prior: TypeAlias = Literal["lkj", "inverse-wishart"]
 

@@ -14,8 +14,6 @@ from tuplet.probit.forest_draws import ForestDraws
 from tuplet.probit.means import MeanDraws
 from tuplet.typing import Floats
 
-__all__ = ["Draws", "MeansAt"]
-
 
 @dataclass(frozen=True)
 class Draws:

@@ -8,8 +8,6 @@ import numpy.typing as npt
 from tuplet.kernels.forests import log_dirichlet_counts
 from tuplet.typing import Floats
 
-__all__ = ["draw_feature_weights"]
-
 _SHARES = (np.arange(40) + 0.5) / 40
 """Grid of c / (c + d), c the concentration of the Dirichlet prior over d features; Beta(1/2, 1) a priori."""
 

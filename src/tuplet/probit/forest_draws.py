@@ -12,8 +12,6 @@ import numpy.typing as npt
 from tuplet.kernels.forests import count_splits, predict_forests
 from tuplet.typing import Codes, Floats
 
-__all__ = ["ForestDraws", "ForestRecord"]
-
 
 class ForestRecord(NamedTuple):
     """One forest: its trees in preorder, one behind the other."""

@@ -13,8 +13,6 @@ from tuplet.probit.feature_weights import draw_feature_weights
 from tuplet.probit.forest_draws import ForestDraws, ForestRecord
 from tuplet.typing import Floats
 
-__all__ = ["ForestBlock", "ForestSettings", "load_features"]
-
 
 @dataclass(frozen=True)
 class ForestSettings:

@@ -11,8 +11,6 @@ import numpy as np
 from tuplet.kernels.correlations import correlation_of, trajectory
 from tuplet.typing import Floats
 
-__all__ = ["Hamiltonian", "HamiltonianState", "StepSize"]
-
 _TARGET = 0.8
 """Share of accepted trajectories that the step size is adapted to."""
 

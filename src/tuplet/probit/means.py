@@ -10,16 +10,6 @@ import numpy as np
 
 from tuplet.typing import Floats
 
-__all__ = [
-    "LinearBlock",
-    "LinearDesign",
-    "LinearDraws",
-    "LinearSettings",
-    "MeanBlock",
-    "MeanDraws",
-    "MeanSettings",
-]
-
 
 class MeanBlock(Protocol):
     """The mean function of one label and its place in the chain.

@@ -11,8 +11,6 @@ from scipy.linalg import solve_triangular
 
 from tuplet.typing import Floats
 
-__all__ = ["Metropolis", "MetropolisState"]
-
 _TARGET = 0.3
 """Share of accepted proposals that the degrees of freedom are tuned to: the middle of 20 to 40 %."""
 

@@ -21,8 +21,6 @@ from tuplet.probit.means import MeanBlock
 from tuplet.probit.truncated import draw_signed_normal, uniforms
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["Info", "State", "init", "label_signs", "offsets_of", "settled", "step"]
-
 N_INNER = 5
 """Draws of z and R for each move of the means. Correlated latent variables follow each other slowly; a draw
 of them costs a few percent of a sweep over the trees, and correlations mix several times faster."""

@@ -14,8 +14,6 @@ from tuplet.joint import Probit
 from tuplet.probit.convergence import diagnose
 from tuplet.typing import Floats
 
-__all__ = ["combination_table", "correlation_frame", "correlation_table", "inclusion_table", "trace_table"]
-
 
 def trace_table(traces: npt.ArrayLike, names: Sequence[Any], level: float = 0.95) -> pd.DataFrame:
     """Posterior means, intervals and diagnostics of some numbers.

@@ -7,8 +7,6 @@ import numpy as np
 from tuplet.kernels.latents import draw_signed
 from tuplet.typing import Codes, Floats
 
-__all__ = ["draw_signed_normal", "uniforms"]
-
 
 def uniforms(shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
     """Draw uniform numbers that are neither 0 nor 1: all their quantiles are finite."""

@@ -11,8 +11,6 @@ from tuplet.pages import PlainTable, Section
 from tuplet.report.pieces import attempt, facts
 from tuplet.space.words import clip
 
-__all__ = ["model_section", "own_sections", "settings_table"]
-
 _VALUE = 90
 """Letters of a setting that are shown."""
 

@@ -15,8 +15,6 @@ from tuplet.space import ClassSpace
 from tuplet.space.words import clip, is_yes_no, shorten
 from tuplet.typing import UNKNOWN, Codes
 
-__all__ = ["data_sections", "space_section"]
-
 _FEATURES, _COMBINATIONS = 40, 12
 """Features and combinations of labels that have a line of their own."""
 

@@ -15,8 +15,6 @@ from tuplet.report.pieces import in_time, picture
 from tuplet.space.words import shorten
 from tuplet.typing import Codes, Floats
 
-__all__ = ["dependence_section"]
-
 _ROWS, _PAIRS, _VARIABLES = 200, 15, 64
 """Rows that the dependence given x is averaged over, pairs of the table, variables that fit into a map."""
 

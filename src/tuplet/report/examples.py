@@ -16,8 +16,6 @@ from tuplet.report.pieces import combinations, picture
 from tuplet.space.words import clip
 from tuplet.typing import Codes
 
-__all__ = ["example_section", "surprise_section"]
-
 _BEST = 6
 """Combinations of an example."""
 

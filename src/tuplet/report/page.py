@@ -22,8 +22,6 @@ from tuplet.report.pieces import attempt, plural
 from tuplet.report.scores import reliability_section, score_section
 from tuplet.space.words import first_words
 
-__all__ = ["model_page"]
-
 
 def model_page(
     model: Any,

@@ -15,16 +15,6 @@ from tuplet.space import ClassSpace
 from tuplet.space.words import clip
 from tuplet.typing import Codes, Floats
 
-__all__ = [
-    "combination_table",
-    "graph_section",
-    "member_sections",
-    "mixture_section",
-    "named_table",
-    "path_pictures",
-    "strongest",
-]
-
 _EDGES, _COMBINATIONS = 25, 20
 """Edges and combinations that a table lists."""
 

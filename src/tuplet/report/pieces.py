@@ -17,8 +17,6 @@ from tuplet.space import ClassSpace
 from tuplet.space.words import clip, combination_texts, first_words, shorten
 from tuplet.typing import UNKNOWN, Codes
 
-__all__ = ["attempt", "combinations", "facts", "in_time", "picture", "plural", "truth_texts", "words_of"]
-
 T = TypeVar("T")
 
 

@@ -32,8 +32,6 @@ from tuplet.space import ClassSpace
 from tuplet.space.words import shorten
 from tuplet.typing import UNKNOWN, Floats
 
-__all__ = ["reliability_section", "score_section"]
-
 _MATCH = "exact match of the most probable combination"
 
 _COVERED, _BEST = 500, 20

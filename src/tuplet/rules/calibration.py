@@ -15,8 +15,6 @@ from tuplet.exceptions import InputError
 from tuplet.local.temperature import best_temperature
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["CLIP", "CalibrationKind", "Calibrator", "learn_calibrator"]
-
 CalibrationKind = Literal["identity", "platt", "isotonic", "temperature", "dirichlet"]
 
 CLIP = 1e-5

@@ -16,8 +16,6 @@ from tuplet.rules.rule import NoisyOr, Rule
 from tuplet.space import ClassSpace
 from tuplet.typing import Floats
 
-__all__ = ["compile_rules"]
-
 _LARGEST_TABLE = 2**20
 """Cells of the truth table of a formula."""
 

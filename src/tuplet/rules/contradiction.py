@@ -10,8 +10,6 @@ from tuplet.rules.factor import RuleFactor
 from tuplet.rules.maxima import best_outcomes
 from tuplet.typing import Floats
 
-__all__ = ["contradiction", "culprits", "rule_lines"]
-
 _NODES = 2**20
 """Values that are tried before a rule counts as one that cannot be spared."""
 

@@ -19,8 +19,6 @@ from tuplet.rules.joint import RuleJoint
 from tuplet.space import ClassSpace
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["Effects", "contributions", "log_odds", "make_frame", "odds_change", "rule_effects"]
-
 _NEUTRAL = 0.5
 """The probability with which a rule says nothing; it keeps the structure, so that no plan is made anew."""
 

@@ -11,8 +11,6 @@ import numpy as np
 from tuplet.rules.factor import RuleFactor
 from tuplet.typing import Floats
 
-__all__ = ["Enumeration", "InclusionExclusion", "log_weight_table"]
-
 _CHUNK = 2**21
 """Cells that are worked on at once."""
 

@@ -10,14 +10,12 @@ from typing import Any, final
 import numpy as np
 
 from tuplet.exceptions import InputError, NoSuchRowError
-from tuplet.rules.effects import contributions, log_odds, make_frame, odds_change, rule_effects
+from tuplet.rules.effects import log_odds, make_frame, odds_change, rule_effects
 from tuplet.rules.formula import Formula
 from tuplet.rules.joint import RuleJoint
 from tuplet.rules.names import Names
 from tuplet.space import ClassSpace
 from tuplet.typing import Floats
-
-__all__ = ["Explanation", "contributions", "explain", "explain_row"]
 
 
 @final

@@ -11,8 +11,6 @@ import numpy as np
 from tuplet.exceptions import InputError
 from tuplet.typing import Codes, Floats
 
-__all__ = ["RuleFactor"]
-
 
 @final
 @dataclass(frozen=True, eq=False)

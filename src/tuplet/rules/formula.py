@@ -14,21 +14,6 @@ import numpy.typing as npt
 
 from tuplet.exceptions import InputError
 
-__all__ = [
-    "And",
-    "Formula",
-    "Iff",
-    "Implies",
-    "Is",
-    "Label",
-    "Leaf",
-    "Not",
-    "Or",
-    "Xor",
-    "quoted",
-    "require_shallow",
-]
-
 Truth: TypeAlias = npt.NDArray[np.bool_]
 
 WORDS = frozenset({"and", "or", "not", "xor", "implies", "iff"})

@@ -23,8 +23,6 @@ from tuplet.rules.sampling import sample_in_turn
 from tuplet.rules.sums import ExactMethod, Sums, rule_problem, table_cells
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["Method", "RuleJoint", "check_method"]
-
 Method = Literal["auto", "propagation"] | ExactMethod
 
 _BLOCK = 2**12

@@ -19,9 +19,6 @@ from tuplet.rules.rule import NoisyOr
 from tuplet.space import ClassSpace
 from tuplet.typing import Floats
 
-__all__ = ["Learned", "Learner", "as_rule", "learn_rules"]
-
-
 _MOST_CELLS = 2**20
 """Cells of one row that given rules may need where rules are learned beside them: there are many passes."""
 

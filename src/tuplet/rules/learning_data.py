@@ -17,8 +17,6 @@ from tuplet.rules.factor import RuleFactor
 from tuplet.rules.learning_terms import AnyTerm, cells_of
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["Evidence"]
-
 _ENGINE = Exact(chunk_cells=2**18)
 
 _LONG = 2**12

@@ -12,8 +12,6 @@ from tuplet.rules.learning_data import Evidence
 from tuplet.rules.learning_terms import AnyTerm, cells_of
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["DensePasses"]
-
 
 class DensePasses:
     """Log-likelihood of batches as a function of the inhibitions of rules over scopes of one length.

@@ -15,8 +15,6 @@ from tuplet.rules.learning_dense import DensePasses
 from tuplet.rules.learning_terms import STRONGEST, AnyTerm, Term
 from tuplet.typing import Codes, Floats
 
-__all__ = ["PaperSettings", "learn_as_in_the_paper", "regulariser"]
-
 _LEAK = 0.999
 
 _LARGEST = 2**14

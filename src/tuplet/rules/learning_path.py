@@ -14,8 +14,6 @@ from tuplet.rules.learning_search import Settings, best_rule
 from tuplet.rules.learning_terms import AnyTerm, Term
 from tuplet.typing import Floats
 
-__all__ = ["Learner", "Path", "Search"]
-
 Learner = Literal["greedy", "paper"]
 
 _PATIENCE = 5

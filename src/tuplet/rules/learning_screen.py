@@ -12,8 +12,6 @@ from tuplet.rules.learning_data import Evidence
 from tuplet.rules.learning_terms import AnyTerm
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["Pattern", "Screen"]
-
 Pattern = tuple[tuple[int, int], ...]
 """Variables, ascending, with one category each."""
 

@@ -14,8 +14,6 @@ from tuplet.rules.learning_screen import Pattern, Screen
 from tuplet.rules.learning_terms import STRONGEST, AnyTerm, Term
 from tuplet.typing import Floats
 
-__all__ = ["Candidate", "Settings", "best_rule", "fit_strengths", "fit_term"]
-
 _CRISP = 3.0
 """Cost at which categories outside of a pattern start, q = .05: the pattern is what is looked at first."""
 

@@ -11,8 +11,6 @@ import numpy as np
 
 from tuplet.typing import Codes, Floats
 
-__all__ = ["STRONGEST", "AnyTerm", "GivenTerm", "Term", "cells_of"]
-
 STRONGEST = float(np.log(0.999 / 0.001))
 """Largest |logit p| of a learned rule: the leak p = .999 keeps every outcome possible."""
 

@@ -20,8 +20,6 @@ from tuplet.rules.factor import RuleFactor
 from tuplet.rules.ordering import cheapest_plan
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["Maxima", "best_outcomes"]
-
 Scope = tuple[int, ...]
 
 _STAGES = ((2**11, 2**11), (2**14, 2**14), (2**17, 2**62))

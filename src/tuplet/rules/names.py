@@ -14,8 +14,6 @@ from tuplet.rules.formula import Formula, Is, Label, Leaf, Truth, quoted
 from tuplet.rules.parser import point_at
 from tuplet.space import ClassSpace
 
-__all__ = ["Names"]
-
 _YES = ("yes", "true", "1", "1.0")
 _NO = ("no", "false", "0", "0.0")
 _SHOWN = 12

@@ -9,8 +9,6 @@ import numpy as np
 
 from tuplet.inference.plan import Plan, make_plan, plan_along
 
-__all__ = ["cheapest_plan"]
-
 Scope = tuple[int, ...]
 
 _CHEAP = 2**14

@@ -22,8 +22,6 @@ from tuplet.rules.formula import (
     require_shallow,
 )
 
-__all__ = ["parse", "point_at", "scan", "unescape"]
-
 _SYMBOLS = {
     "iff": r"<->|<=>|↔|⇔",
     "implied by": r"<-|←",

@@ -13,8 +13,6 @@ from tuplet.joint.base import ENUMERATION_LIMIT, Ranking
 from tuplet.joint.search import best_first
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["Projection"]
-
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)

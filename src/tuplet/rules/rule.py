@@ -12,8 +12,6 @@ from tuplet.exceptions import InputError
 from tuplet.rules.formula import Formula, Is
 from tuplet.rules.parser import parse
 
-__all__ = ["NoisyOr", "Rule"]
-
 LEARN_FROM = 0.9
 """Where a probability that is to be learned starts."""
 

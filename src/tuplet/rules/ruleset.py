@@ -20,8 +20,6 @@ from tuplet.rules.parser import point_at, scan, unescape
 from tuplet.rules.rule import NoisyOr, Rule
 from tuplet.space import ClassSpace
 
-__all__ = ["RuleSet", "read_rules"]
-
 _HEAD = re.compile(
     rf"\s*(?:\[(?P<name>(?:[^\]\\]|\\.)*)\]\s*)?(?:(?P<learned>learned)\s*)?(?P<p>{NUMBER.pattern})?\s*:"
 )

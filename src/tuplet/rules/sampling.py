@@ -7,8 +7,6 @@ import numpy as np
 from tuplet.joint import JointDistribution
 from tuplet.typing import UNKNOWN, Codes
 
-__all__ = ["sample_in_turn"]
-
 
 def sample_in_turn(joint: JointDistribution, size: int, rng: np.random.Generator) -> Codes:
     """Draw (size, n, m): each variable given those before; equal prefixes share one pass."""

@@ -25,8 +25,6 @@ from tuplet.rules.factor import RuleFactor
 from tuplet.rules.ordering import cheapest_plan
 from tuplet.typing import Floats
 
-__all__ = ["Signed"]
-
 _CHUNK = 2**22
 """Cells of the tables that are worked on at once."""
 

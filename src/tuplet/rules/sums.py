@@ -30,8 +30,6 @@ from tuplet.rules.factor import RuleFactor
 from tuplet.rules.signed import Signed
 from tuplet.typing import Floats
 
-__all__ = ["ExactMethod", "Sums", "rule_problem", "table_cells"]
-
 ExactMethod = Literal["enumeration", "elimination", "signed", "inclusion-exclusion"]
 
 _SIGNED_COST = 3.0

@@ -16,8 +16,6 @@ from tuplet.space import labels
 from tuplet.space.containers import Form, Table, build, listing, open_table
 from tuplet.typing import Codes
 
-__all__ = ["ClassSpace"]
-
 _SHOWN = 8
 """Categories and variables that a repr shows before it stops."""
 

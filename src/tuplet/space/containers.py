@@ -14,8 +14,6 @@ from tuplet.exceptions import InputError
 from tuplet.space import labels
 from tuplet.typing import UNKNOWN, Codes
 
-__all__ = ["Container", "Form", "Table", "build", "listing", "open_table"]
-
 Container = Literal["array", "pandas", "polars", "sparse array", "sparse matrix"]
 
 

@@ -17,8 +17,6 @@ import pandas as pd
 from tuplet.exceptions import InputError, LabelError
 from tuplet.typing import UNKNOWN, Codes
 
-__all__ = ["as_array", "declared", "decode", "encode", "learn", "listed", "show"]
-
 _EXACT_IN_FLOAT = 2**53
 """Integers up to here survive a stay among floats."""
 

@@ -6,8 +6,6 @@ import pandas as pd
 
 from tuplet.exceptions import InputError
 
-__all__ = ["require_same_order"]
-
 
 def require_same_order(query: str, ours: pd.Index | None, theirs: pd.Index | None) -> None:
     """Refuse two tables that hold the same rows in another order.

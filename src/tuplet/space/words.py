@@ -11,17 +11,6 @@ import numpy as np
 from tuplet.space.classes import ClassSpace
 from tuplet.typing import Codes
 
-__all__ = [
-    "chance_text",
-    "clip",
-    "combination_texts",
-    "contrast_texts",
-    "first_words",
-    "is_yes_no",
-    "label_texts",
-    "shorten",
-]
-
 _LONGEST = 66
 """How long a text may become, to tell it from others or to fill a line."""
 

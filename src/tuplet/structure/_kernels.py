@@ -13,17 +13,6 @@ import numpy.typing as npt
 from tuplet.compiled import entry, inner
 from tuplet.typing import Floats
 
-__all__ = [
-    "best_within",
-    "climb",
-    "extend_table",
-    "find_clusters",
-    "flip",
-    "grow",
-    "undominated",
-    "wander",
-]
-
 Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 Bools = npt.NDArray[np.bool_]

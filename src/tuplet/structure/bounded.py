@@ -14,8 +14,6 @@ from tuplet.structure.orders import search_orders
 from tuplet.structure.parents import ParentSets, is_acyclic, moral_width, score_of, topological_order
 from tuplet.typing import UNKNOWN, Floats, Seed
 
-__all__ = ["search_bounded"]
-
 Ints = npt.NDArray[np.int64]
 
 _MOVES = 100

@@ -16,8 +16,6 @@ from tuplet.structure.local_scores import LocalScores
 from tuplet.structure.parents import Edge
 from tuplet.typing import Floats
 
-__all__ = ["Candidates", "Family", "candidate_parent_sets"]
-
 
 class Family(NamedTuple):
     """A set of parents to be scored.

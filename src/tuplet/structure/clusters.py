@@ -9,8 +9,6 @@ from tuplet.structure._kernels import find_clusters
 from tuplet.structure.local_scores import LocalScores
 from tuplet.typing import UNKNOWN, Floats
 
-__all__ = ["LEAST_EXCESS", "cluster_cut", "violated_clusters"]
-
 Bools = npt.NDArray[np.bool_]
 
 LEAST_EXCESS = 1e-4

@@ -9,8 +9,6 @@ from typing import Self, final
 from tuplet.exceptions import InputError
 from tuplet.structure.parents import Edge, cycle_text, find_cycle
 
-__all__ = ["EdgeRules"]
-
 
 @final
 @dataclass(frozen=True)

@@ -13,8 +13,6 @@ from tuplet.structure.local_scores import LocalScores
 from tuplet.structure.parents import ParentSets, score_of
 from tuplet.typing import UNKNOWN
 
-__all__ = ["drop_hopeless", "group_bound", "lift", "project", "strong_components"]
-
 _GROUP = 14
 """Variables of a group whose best network is part of a bound: some milliseconds each."""
 

@@ -12,8 +12,6 @@ from tuplet.structure.local_scores import LocalScores
 from tuplet.structure.parents import ParentSets
 from tuplet.typing import Floats
 
-__all__ = ["best_network"]
-
 _LOW = 12
 """Variables whose subsets are handled together: the tables of all children over them stay in the cache."""
 

@@ -18,8 +18,6 @@ from tuplet.structure.local_scores import LocalScores
 from tuplet.structure.parents import ParentSets, find_cycle, score_of
 from tuplet.typing import Floats
 
-__all__ = ["Answer", "has_scip", "solve_integer"]
-
 _SETTINGS = {
     "misc/usesymmetry": 0,  # the program looks symmetric until the cuts are there
     "branching/relpscost/initcand": 5,  # strong branching on thousands of dense columns eats the time

@@ -17,8 +17,6 @@ from tuplet.structure.constraints import EdgeRules
 from tuplet.structure.parents import Edge, ParentSets
 from tuplet.typing import UNKNOWN, Floats
 
-__all__ = ["LocalScores"]
-
 Ints = npt.NDArray[np.int64]
 
 

@@ -12,8 +12,6 @@ from tuplet.structure.local_scores import LocalScores
 from tuplet.structure.parents import ParentSets, score_of
 from tuplet.typing import Seed
 
-__all__ = ["search_orders"]
-
 Ints = npt.NDArray[np.int64]
 
 _KICK = 4

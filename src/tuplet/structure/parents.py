@@ -11,17 +11,6 @@ from tuplet.inference.plan import min_fill_order
 if TYPE_CHECKING:
     from tuplet.structure.local_scores import LocalScores
 
-__all__ = [
-    "Edge",
-    "ParentSets",
-    "edges",
-    "find_cycle",
-    "is_acyclic",
-    "moral_width",
-    "score_of",
-    "topological_order",
-]
-
 ParentSets: TypeAlias = tuple[tuple[int, ...], ...]
 """Entry i is the sorted tuple of the parents of variable i. A value: never changed, compared with `==`."""
 

@@ -19,8 +19,6 @@ from tuplet.structure.orders import search_orders
 from tuplet.structure.parents import ParentSets, moral_width, score_of
 from tuplet.typing import Seed
 
-__all__ = ["Found", "Method", "find_dag"]
-
 Method: TypeAlias = Literal["auto", "exact", "integer", "order"]
 """Searches by name; see `find_dag`."""
 

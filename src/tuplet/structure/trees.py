@@ -12,8 +12,6 @@ from tuplet.structure.constraints import EdgeRules
 from tuplet.structure.parents import Edge, ParentSets
 from tuplet.typing import Floats
 
-__all__ = ["best_forest"]
-
 Ints = npt.NDArray[np.intp]
 
 

@@ -8,8 +8,6 @@ import numpy.typing as npt
 from tuplet.joint import JointDistribution
 from tuplet.typing import Codes, Floats
 
-__all__ = ["check_draws"]
-
 _SIZE = 2000
 
 _SIGMAS = 5

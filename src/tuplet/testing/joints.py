@@ -12,8 +12,6 @@ from tuplet.testing.draws import check_draws
 from tuplet.testing.oracle import enumerate_log_joint, log_total
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["check_joint"]
-
 _LOG_RTOL = 1e-7
 """Allowed error of a log-probability of an exact form, relative to one plus its size."""
 

@@ -11,8 +11,6 @@ from tuplet.losses import Loss
 from tuplet.testing.oracle import enumerate_joint
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["check_loss"]
-
 
 def check_loss(loss: Loss, joint: JointDistribution, *, atol: float = 1e-9, missing: bool = True) -> None:
     """Compare a loss with enumeration on one small joint distribution.

@@ -14,8 +14,6 @@ from tuplet.joint import Atoms, Autoregressive, FactorGraph, JointDistribution, 
 from tuplet.joint.base import all_outcomes
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["enumerate_joint", "enumerate_log_joint", "log_total"]
-
 
 def enumerate_joint(joint: JointDistribution) -> Floats:
     """Probabilities (n, number of outcomes) in the order of `all_outcomes`, by brute force."""

@@ -15,17 +15,6 @@ from tuplet.joint import Atoms, Autoregressive, FactorGraph, JointDistribution, 
 from tuplet.joint.base import all_outcomes
 from tuplet.typing import Codes, Floats
 
-__all__ = [
-    "FORMS",
-    "atoms",
-    "autoregressives",
-    "cardinalities",
-    "factor_graphs",
-    "joints",
-    "mixtures",
-    "rule_graphs",
-]
-
 Cards = tuple[int, ...]
 
 _SCALES = (1, 1, 1, 1, 1, 150, 400, 3000)

@@ -11,8 +11,6 @@ import pandas as pd
 
 from tuplet.datasets.files.arff_header import Attribute
 
-__all__ = ["convert", "first_bad", "implicit", "make_column"]
-
 Tokens = Sequence[str | None]
 
 

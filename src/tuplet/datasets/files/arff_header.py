@@ -10,8 +10,6 @@ from typing import Any, Literal, TypeAlias
 from tuplet.datasets.files.arff_tokens import QUOTED, BadTokenError, split_fields, unquote, without_comment
 from tuplet.datasets.files.source import Source
 
-__all__ = ["NOTE", "Attribute", "Header", "read_header"]
-
 NOTE = "% tuplet: "
 """Begins the comment in which `write_arff` keeps what ARFF cannot say."""
 

@@ -15,8 +15,6 @@ from tuplet.datasets.files.notes import apply_note
 from tuplet.datasets.files.source import Source, require_cells
 from tuplet.datasets.files.table import Table
 
-__all__ = ["read_arff"]
-
 _CHUNK = 2_000
 """Rows that are text at the same time; as text they need many times the memory of numbers."""
 

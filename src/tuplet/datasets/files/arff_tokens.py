@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["QUOTED", "BadTokenError", "quote", "split_fields", "split_pairs", "unquote", "without_comment"]
-
 QUOTED = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
 
 _FIELD = re.compile(rf"\s*(?:({QUOTED})\s*|([^,'\"][^,]*)?)(,|$)")

@@ -19,8 +19,6 @@ from tuplet.datasets.files.notes import make_note, make_split_note, require_writ
 from tuplet.datasets.files.source import Where
 from tuplet.exceptions import InputError
 
-__all__ = ["write_arff"]
-
 _CHUNK = 2_000
 _EXACT = 2**53
 

@@ -14,8 +14,6 @@ from typing import IO, Any, cast
 from tuplet.datasets.files.source import Where
 from tuplet.exceptions import InputError
 
-__all__ = ["open_atomic", "write_bytes"]
-
 
 @contextmanager
 def open_atomic(path: str | Path) -> Iterator[IO[bytes]]:

@@ -20,8 +20,6 @@ from tuplet.datasets.files.read import read_frame
 from tuplet.datasets.files.source import Source, Where, detect, opening, require_stream
 from tuplet.datasets.files.text import parse_rows, read_names, separator
 
-__all__ = ["Chunk", "read_chunks"]
-
 _BLOCK = 8_000_000
 """Bytes of text that are taken apart at once."""
 

@@ -13,8 +13,6 @@ from tuplet.datasets.files.source import Source
 from tuplet.datasets.files.table import Table
 from tuplet.typing import Floats
 
-__all__ = ["read_mat"]
-
 _DATA, _TARGET = ("data", "X"), ("target", "targets", "Y")
 _HDF = b"\x89HDF\r\n\x1a\n"
 _KINDS = {"d_wo_o": False, "b": False, "d_w_o": True}

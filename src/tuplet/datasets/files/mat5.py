@@ -16,8 +16,6 @@ import numpy.typing as npt
 
 from tuplet.datasets.files.source import MAX_CELLS
 
-__all__ = ["MatError", "read_variables"]
-
 _HEADER = 128
 _MATRIX, _PACKED = 14, 15
 _CODES = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8"}

@@ -10,8 +10,6 @@ from xml.sax.saxutils import quoteattr
 
 from tuplet.datasets.files.source import Source
 
-__all__ = ["beside", "label_list", "read_labels"]
-
 _SPACE = "http://mulan.sourceforge.net/labels"
 _PART = re.compile(r"[-_](train|test)$")
 

@@ -13,8 +13,6 @@ from tuplet.datasets.files.source import Source
 from tuplet.datasets.files.table import SHIPPED, Table
 from tuplet.exceptions import InputError
 
-__all__ = ["apply_note", "make_note", "make_split_note", "require_writable"]
-
 _JSON = (str, int, float, bool)
 
 

@@ -16,8 +16,6 @@ from tuplet.datasets.files.source import Source, Where
 from tuplet.datasets.files.table import Table, all_columns
 from tuplet.exceptions import InputError, MissingDependencyError
 
-__all__ = ["parquet_batches", "read_parquet", "write_parquet"]
-
 _KEY = b"tuplet"
 
 

@@ -19,8 +19,6 @@ from tuplet.datasets.files.targets import Targets, choose_targets
 from tuplet.datasets.files.text import read_csv, read_tsv
 from tuplet.exceptions import InputError, NoTargetsError
 
-__all__ = ["read_frame", "read_table"]
-
 _READERS: dict[str, Callable[[Source], Table]] = {
     "arff": read_arff,
     "csv": read_csv,

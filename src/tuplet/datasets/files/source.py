@@ -14,18 +14,6 @@ from typing import IO, Any, NoReturn, TypeAlias
 
 from tuplet.exceptions import DataFormatError, InputError
 
-__all__ = [
-    "FORMATS",
-    "MAX_CELLS",
-    "Source",
-    "Where",
-    "detect",
-    "open_source",
-    "opening",
-    "require_cells",
-    "require_stream",
-]
-
 Where: TypeAlias = str | Path | IO[Any]
 """A path, "-" for standard input, or a file object."""
 

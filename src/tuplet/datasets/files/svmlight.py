@@ -11,8 +11,6 @@ from scipy import sparse
 from tuplet.datasets.files.source import Source, Where, open_source, require_cells
 from tuplet.datasets.files.table import Table
 
-__all__ = ["read_svmlight", "read_svmlight_table"]
-
 _LAST_INDEX = 2**31 - 2
 
 

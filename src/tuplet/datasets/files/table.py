@@ -13,8 +13,6 @@ from pandas.api.types import is_string_dtype
 from tuplet.datasets.base import Dataset
 from tuplet.datasets.files.source import Source
 
-__all__ = ["SHIPPED", "Table", "all_columns", "as_dates", "as_label", "make_dataset", "take_shipped"]
-
 _ZONE = r"(?:Z|[+-]\d\d:?\d\d)"
 _ZONED = re.compile(rf".*\d\d:\d\d.*{_ZONE}")
 _DATE = re.compile(rf"\d{{4}}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?{_ZONE}?)?")

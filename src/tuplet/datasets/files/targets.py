@@ -9,8 +9,6 @@ from typing import TypeAlias
 
 from tuplet.exceptions import InputError
 
-__all__ = ["Targets", "choose_targets"]
-
 Target: TypeAlias = str | int | slice | re.Pattern[str]
 Targets: TypeAlias = Target | Sequence[Target]
 

@@ -15,8 +15,6 @@ from pandas.api.types import is_string_dtype
 from tuplet.datasets.files.source import Source
 from tuplet.datasets.files.table import Table
 
-__all__ = ["MISSING", "parse_rows", "read_csv", "read_names", "read_tsv", "separator"]
-
 _COMMA_NUMBER = r"[+-]?\d+(?:,\d+)?(?:[eE][+-]?\d+)?"
 
 MISSING = ["", "?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL"]

@@ -15,8 +15,6 @@ from sklearn.preprocessing import StandardScaler
 from tuplet.evaluate.peers.chains import AveragedChains
 from tuplet.evaluate.peers.classifier import PeerClassifier
 
-__all__ = ["default_peers"]
-
 
 def default_peers(
     *, n_jobs: int | None = None, random_state: int = 0, optional: bool = True

@@ -19,8 +19,6 @@ from tuplet.local.estimators import accepts
 from tuplet.local.inputs import n_rows, put_beside
 from tuplet.typing import Floats
 
-__all__ = ["AveragedChains", "chain_probabilities"]
-
 
 def chain_probabilities(chain: ClassifierChain, X: Any) -> list[Floats]:
     """Probabilities (n, c_j) that a fitted chain gives to the labels of each variable, along its own answers.

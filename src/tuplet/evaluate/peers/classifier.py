@@ -26,8 +26,6 @@ from tuplet.models.validation import row_index
 from tuplet.prediction import JointPrediction
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["PeerClassifier"]
-
 
 @final
 class PeerClassifier(JointClassifier):

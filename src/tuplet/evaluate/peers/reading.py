@@ -17,8 +17,6 @@ from tuplet.metrics.scorers import unwrap
 from tuplet.space.containers import listing
 from tuplet.typing import Codes, Floats
 
-__all__ = ["lift", "read_answers", "read_probabilities"]
-
 
 def read_probabilities(peer: Any, X: Features, names: Sequence[str], n_labels: Sequence[int]) -> list[Floats]:
     """Probabilities (n, n_labels[j]) of the labels of each variable, rows that sum to one.

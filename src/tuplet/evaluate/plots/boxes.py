@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 import pandas as pd
 
-from tuplet.evaluate.plots.canvas import BLUE, GREY, INK, ORANGE, caption, new_axes
 from tuplet.exceptions import InputError
+from tuplet.plots.canvas import BLUE, GREY, INK, ORANGE, caption, new_axes
 from tuplet.space.words import shorten
 from tuplet.typing import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = ["plot_centred_boxes"]
 
 _COLUMNS = ["dataset", "model", "fold", "value"]
 

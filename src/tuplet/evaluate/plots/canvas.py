@@ -4,20 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tuplet.plots.canvas import BLUE, GREY, INK, ORANGE, PALETTE, caption, lay_out, new_axes
 from tuplet.typing import Floats
-
-__all__ = [
-    "BLUE",
-    "GREY",
-    "INK",
-    "ORANGE",
-    "PALETTE",
-    "caption",
-    "cut_length",
-    "lay_out",
-    "new_axes",
-]
 
 _DWARFED = 4
 """How many times longer than all others a few values may be and still be drawn to scale."""

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from tuplet.evaluate.plots.canvas import GREY, INK, caption, cut_length, new_axes
+from tuplet.evaluate.plots.canvas import cut_length
 from tuplet.evaluate.plots.pairing import LOOKS, Pair
+from tuplet.plots.canvas import GREY, INK, caption, new_axes
 from tuplet.space.words import clip, shorten
 from tuplet.typing import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = ["plot_differences"]
 
 
 def plot_differences(

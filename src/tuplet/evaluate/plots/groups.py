@@ -10,8 +10,6 @@ import pandas as pd
 
 from tuplet.exceptions import InputError
 
-__all__ = ["groups_from_difference", "groups_from_p_values"]
-
 
 def groups_from_difference(ranks: pd.Series, critical_difference: float) -> list[list[str]]:
     """Return the largest groups of models whose average ranks differ by less than the critical difference.

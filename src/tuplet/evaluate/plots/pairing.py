@@ -9,12 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from tuplet.evaluate.plots.canvas import BLUE, GREY, ORANGE
 from tuplet.exceptions import InputError
+from tuplet.plots.canvas import BLUE, GREY, ORANGE
 from tuplet.space.words import clip
 from tuplet.typing import Floats
-
-__all__ = ["LOOKS", "Pair"]
 
 LOOKS = {1: (BLUE, "o"), -1: (ORANGE, "s"), 0: (GREY, "D")}
 """Colour and mark of a win of the first model, of the second, and of a tie."""

@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from tuplet.evaluate.plots.canvas import BLUE, GREY, caption, new_axes
 from tuplet.evaluate.plots.labels import name_points
 from tuplet.evaluate.plots.pairing import LOOKS, Pair
+from tuplet.plots.canvas import BLUE, GREY, caption, new_axes
 from tuplet.space.words import clip, shorten
 from tuplet.typing import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = ["plot_pairs"]
 
 _N_NAMES, _OUTLYING = 6, 0.15
 """At most so many names, and only of data sets that differ by this share of the largest difference."""

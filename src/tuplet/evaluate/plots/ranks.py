@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from tuplet.evaluate.plots.canvas import BLUE, GREY, INK, caption, new_axes
 from tuplet.evaluate.plots.groups import groups_from_difference
 from tuplet.exceptions import InputError
+from tuplet.plots.canvas import BLUE, GREY, INK, caption, new_axes
 from tuplet.space.words import shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = ["plot_critical_differences"]
 
 # Heights are measured in lines of text; the axis of ranks is at height 0, and everything below is negative.
 _LINE_INCHES = 0.23

@@ -10,8 +10,6 @@ import pandas as pd
 from tuplet.exceptions import InputError
 from tuplet.pages.grid import Cell, Grid, ScoreTable, lay_out
 
-__all__ = ["escape_latex", "latex_table"]
-
 _EMPHASIS = {"bold": (r"\mathbf{", "}"), "italic": (r"\mathit{", "}"), "none": ("", "")}
 
 # Braces keep a bracket or a star at the start of a line from being taken for an argument of \\ or \midrule.

@@ -11,8 +11,6 @@ from tuplet.evaluate.report.widths import align_left, align_right, display_width
 from tuplet.exceptions import InputError
 from tuplet.pages.grid import Cell, Grid, ScoreTable, lay_out
 
-__all__ = ["escape_markdown", "markdown_table"]
-
 _EMPHASIS = {"bold": "**", "italic": "*", "none": ""}
 
 # An underscore between letters is no markup, and names full of backslashes are hard to read in the source.

@@ -13,8 +13,6 @@ from tuplet.exceptions import InputError
 from tuplet.pages.grid import Cell, Grid, ScoreTable, lay_out
 from tuplet.space.words import shorten
 
-__all__ = ["text_table"]
-
 _STARS = {"star": "*", "none": ""}
 _LONGEST_DATASET, _LONGEST_MODEL = 28, 20
 _GAP = "  "

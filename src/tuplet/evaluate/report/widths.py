@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import unicodedata
 
-__all__ = ["align_left", "align_right", "display_width"]
-
 
 def display_width(text: str) -> int:
     """Return how many columns of a terminal a text takes: wide characters two, combining ones none.

@@ -11,8 +11,6 @@ import pandas as pd
 from tuplet.exceptions import InputError
 from tuplet.typing import Floats
 
-__all__ = ["bonferroni", "holm", "spread"]
-
 
 def holm(p_values: Any) -> Any:
     """Holm's step-down adjustment: the i-th smallest of m p values times m - i + 1, never decreasing.

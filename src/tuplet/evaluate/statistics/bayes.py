@@ -12,8 +12,6 @@ from tuplet.evaluate.statistics.scores import check_choice, complete_rows, diffe
 from tuplet.exceptions import InputError
 from tuplet.typing import Floats, Seed
 
-__all__ = ["BayesianSignedRank", "bayesian_signed_rank"]
-
 _NOISE = 1e-13
 """Distance from the edge of the rope, relative to the scores, that rounding errors can make."""
 

@@ -14,8 +14,6 @@ from tuplet.evaluate.statistics.results import ControlTests, PairTests
 from tuplet.evaluate.statistics.scores import Complete, check_alpha, check_choice, complete_rows
 from tuplet.typing import Floats
 
-__all__ = ["all_pairs", "conover", "nemenyi", "versus_control"]
-
 RankKind = Literal["plain", "aligned"]
 
 

@@ -19,17 +19,6 @@ from tuplet.evaluate.statistics.scores import (
 )
 from tuplet.typing import Floats
 
-__all__ = [
-    "AlignedFriedman",
-    "Friedman",
-    "aligned_ranks",
-    "average_ranks",
-    "friedman",
-    "friedman_aligned",
-    "mean_ranks",
-    "plain_ranks",
-]
-
 
 def plain_ranks(values: Floats) -> Floats:
     """Ranks (n, k) within each row of scores; the greatest has rank 1, ties share the mean rank."""

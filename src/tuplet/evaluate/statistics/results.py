@@ -10,8 +10,6 @@ import pandas as pd
 
 from tuplet.evaluate.statistics.scores import p_text, rows_text
 
-__all__ = ["ControlTests", "PairTests"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PairTests:

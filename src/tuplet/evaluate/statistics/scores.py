@@ -14,17 +14,6 @@ from tuplet.exceptions import InputError
 from tuplet.space.containers import listing
 from tuplet.typing import Floats
 
-__all__ = [
-    "Complete",
-    "check_alpha",
-    "check_choice",
-    "complete_rows",
-    "differences",
-    "p_text",
-    "rows_text",
-    "tie_classes",
-]
-
 _NOISE = 1e-13
 """Difference, relative to the scores, that rounding errors can make; smaller ones are ties."""
 

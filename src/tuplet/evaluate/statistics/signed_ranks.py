@@ -23,8 +23,6 @@ from tuplet.evaluate.statistics.scores import (
 )
 from tuplet.typing import Floats
 
-__all__ = ["SignedRanks", "wilcoxon", "wilcoxon_pairs"]
-
 Zeros = Literal["split", "drop"]
 
 _EXACT, _EXACT_TIED = 50, 13

@@ -16,8 +16,6 @@ from tuplet.exceptions import InputError
 from tuplet.space.containers import listing
 from tuplet.typing import Floats
 
-__all__ = ["PairedT", "paired_t"]
-
 _NOISE = 1e-13
 """Standard deviation, relative to the scores, that rounding errors can make."""
 

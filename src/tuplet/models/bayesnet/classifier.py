@@ -33,8 +33,6 @@ from tuplet.typing import Codes, Floats, Seed
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["BayesNetClassifier"]
-
 
 @final
 class BayesNetClassifier(JointClassifier):

@@ -14,8 +14,6 @@ from tuplet.exceptions import TupletWarning
 from tuplet.progress import Progress, Show, duration_text
 from tuplet.structure import Candidates, Edge, Family, Found, Method, candidate_parent_sets, find_dag
 
-__all__ = ["Clock", "Scorer", "find_candidates", "find_graph", "gap_of"]
-
 _LAST = 1.0
 """Seconds that the search has in any case, however late it is, or after an interrupt."""
 

@@ -13,8 +13,6 @@ from tuplet.local.mixed_families import MixedFamilyScorer, Role
 from tuplet.models.bayesnet.views import FeatureViews
 from tuplet.structure import ParentSets
 
-__all__ = ["Network"]
-
 
 @dataclass(frozen=True)
 class Network:

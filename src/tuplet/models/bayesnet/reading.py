@@ -15,8 +15,6 @@ from tuplet.structure import Edge, LocalScores, ParentSets
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Graph"]
-
 
 @dataclass(frozen=True)
 class Graph:

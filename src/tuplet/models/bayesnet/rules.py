@@ -13,8 +13,6 @@ from tuplet.local.criteria import Score
 from tuplet.local.mixed_families import Role
 from tuplet.local.penalties import Parametrisation
 
-__all__ = ["check_settings", "widest"]
-
 _WIDEST_TABLE = 2**16
 """Cells of the largest table that prediction needs for a row, unless `max_width` says otherwise."""
 

@@ -17,8 +17,6 @@ from tuplet.models.bayesnet.learning import Scorer
 from tuplet.models.bayesnet.views import FeatureViews
 from tuplet.typing import Codes
 
-__all__ = ["is_slow", "list_size", "make_scorer", "possible_roles", "shorten"]
-
 _FOLDS, _FEW_FOLDS = 5, 3
 """Parts of the rows that are held out in turn, for the criterion "cv" and for choices; fewer if slow."""
 

@@ -19,8 +19,6 @@ from tuplet.local.inputs import Features, n_rows
 from tuplet.local.mixed_families import Role
 from tuplet.typing import Codes
 
-__all__ = ["Columns", "FeatureViews"]
-
 
 @dataclass(frozen=True)
 class Columns:

@@ -39,8 +39,6 @@ from tuplet.typing import UNKNOWN, Codes, Floats, Seed
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["GenerativeBayesNetClassifier"]
-
 _DRAWN = 16
 """Features that a report draws: a row of more would be too wide for a page."""
 

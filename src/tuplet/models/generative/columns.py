@@ -16,8 +16,6 @@ from tuplet.local.inputs import Features, as_floats, is_number, n_rows, unused
 from tuplet.local.nominal import Nominal, days, kind_of
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["Bins", "Column", "DiscreteColumns", "Values", "learn_bins"]
-
 
 @final
 @dataclass(frozen=True, eq=False)

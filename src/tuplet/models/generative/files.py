@@ -20,8 +20,6 @@ from tuplet.space import ClassSpace
 from tuplet.space.containers import listing
 from tuplet.typing import Floats
 
-__all__ = ["from_network", "to_network"]
-
 _KINDS: dict[str, Callable[[str], Any]] = {
     "bool": lambda text: text == "True",
     "int": int,

@@ -22,8 +22,6 @@ from tuplet.networks import ThreePartGraph
 from tuplet.structure import topological_order
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["gap_factors", "touched_families"]
-
 _LARGEST = 2**22
 """Cells of the largest table of one row."""
 

@@ -17,8 +17,6 @@ from tuplet.models.generative.columns import DiscreteColumns
 from tuplet.networks import CountScorer
 from tuplet.space import ClassSpace
 
-__all__ = ["InformationGainFilter"]
-
 
 @final
 class InformationGainFilter(TransformerMixin, BaseEstimator):

@@ -9,8 +9,6 @@ from tuplet.networks import ThreePartGraph
 from tuplet.space import ClassSpace
 from tuplet.space.containers import listing
 
-__all__ = ["summary_text"]
-
 _SHOWN = 12
 """Components that are listed."""
 

@@ -13,8 +13,6 @@ from tuplet.networks import ThreePartGraph
 from tuplet.structure import ParentSets
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["count_tables", "known_factors"]
-
 _LARGEST = 2**26
 """Cells of the largest table of a family that is stored."""
 

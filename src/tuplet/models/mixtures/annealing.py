@@ -12,8 +12,6 @@ from tuplet.joint import JointDistribution, Mixture
 from tuplet.joint.base import Ranking
 from tuplet.typing import Codes, Floats
 
-__all__ = ["Annealed"]
-
 HOTTEST, COLDEST = 1.0, 0.05
 """Temperatures, in nats, between which the chain cools down geometrically."""
 

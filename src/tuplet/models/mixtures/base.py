@@ -28,8 +28,6 @@ from tuplet.typing import Codes, Floats, Seed
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["GrownMixture", "MakeSource", "MapInference", "Sizes", "mixture_of"]
-
 _SLIGHT = 0.001
 """Weight below which a report leaves a component out."""
 

@@ -11,8 +11,6 @@ from scipy.special import logsumexp
 
 from tuplet.typing import Floats
 
-__all__ = ["Component", "EMInfo", "EMSettings", "MixtureState", "Refit", "run_em"]
-
 
 class Component(Protocol):
     """A distribution that was fitted to weighted rows."""

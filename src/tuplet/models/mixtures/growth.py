@@ -15,8 +15,6 @@ from tuplet.models.mixtures.sources import Source
 from tuplet.progress import Progress, Show
 from tuplet.typing import Floats
 
-__all__ = ["Growth", "grow", "refit_all"]
-
 PATIENCE = 2
 """Components that may come in vain, one after the other, before a mixture counts as grown: rows held out are
 few, and what the paper takes for the end after one of them is often chance."""

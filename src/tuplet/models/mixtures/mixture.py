@@ -15,8 +15,6 @@ from tuplet.models.mixtures.sources import ModelSource
 from tuplet.progress import Show
 from tuplet.typing import Codes, Floats, Seed
 
-__all__ = ["MixtureClassifier"]
-
 
 @final
 class MixtureClassifier(GrownMixture):

@@ -15,8 +15,6 @@ from tuplet.local.inputs import Features
 from tuplet.space import ClassSpace
 from tuplet.typing import Codes, Floats
 
-__all__ = ["ModelComponent", "ModelSource", "Source"]
-
 
 class Source(Protocol):
     """Proposes structures and fits components to weighted rows."""

@@ -32,8 +32,6 @@ from tuplet.probit.sampler import label_signs, offsets_of
 from tuplet.progress import Show
 from tuplet.typing import Codes, Floats, Seed
 
-__all__ = ["ProbitModel"]
-
 _FEWEST = 10
 """Draws of a chain that an interrupted fit keeps."""
 

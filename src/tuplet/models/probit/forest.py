@@ -17,8 +17,6 @@ from tuplet.typing import Seed
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["ProbitForestClassifier"]
-
 
 @final
 class ProbitForestClassifier(ProbitModel):

@@ -15,8 +15,6 @@ from tuplet.probit.means import LinearSettings
 from tuplet.progress import Show
 from tuplet.typing import Floats, Seed
 
-__all__ = ["ProbitClassifier"]
-
 
 @final
 class ProbitClassifier(ProbitModel):

@@ -21,8 +21,6 @@ from tuplet.typing import Floats
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["ProbitReport"]
-
 _PAIRS = 25
 """Correlations that a report lists."""
 

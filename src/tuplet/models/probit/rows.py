@@ -14,15 +14,6 @@ from tuplet.prediction.estimates import warn_outside
 from tuplet.space import ClassSpace
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = [
-    "dense",
-    "digest_of",
-    "require_binary",
-    "require_moderate",
-    "rows_by_weight",
-    "warn_of_odd_labels",
-]
-
 _MOST_ROWS = 10_000_000
 """Rows that weights may amount to."""
 

@@ -16,8 +16,6 @@ from tuplet.space import ClassSpace
 from tuplet.space.containers import listing
 from tuplet.typing import Floats
 
-__all__ = ["read_beliefs", "read_priors", "read_table"]
-
 _SLOPPY = 0.02
 """How far beliefs may be from adding up to one; rounded ones are scaled, others are a mistake."""
 

@@ -18,8 +18,6 @@ from tuplet.rules.ruleset import read_rules
 from tuplet.space import ClassSpace
 from tuplet.typing import Floats
 
-__all__ = ["ChangeableRules"]
-
 
 class ChangeableRules:
     """What a fitted `RuleStackingClassifier` lets change; all methods return the model itself."""

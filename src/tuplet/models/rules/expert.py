@@ -18,8 +18,6 @@ from tuplet.rules.learning_terms import GivenTerm
 from tuplet.space import ClassSpace
 from tuplet.typing import Codes, Floats
 
-__all__ = ["Experts", "learn_beside", "split_experts"]
-
 _LARGEST = 2**12
 """Cells of the table of a rule whose probability can be learned."""
 

@@ -14,8 +14,6 @@ from tuplet.models.rules.sources import Source
 from tuplet.space import ClassSpace
 from tuplet.typing import Codes, Floats
 
-__all__ = ["HeldOut", "held_out_beliefs"]
-
 
 class HeldOut(NamedTuple):
     """Rows (r,), probabilities (r, k_j) of class variables by name, and weights (r,) or None.

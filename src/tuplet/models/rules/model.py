@@ -16,7 +16,8 @@ from tuplet.plots.rules import plot_rule_effects
 from tuplet.prediction import JointPrediction
 from tuplet.progress import Show
 from tuplet.rules import NoisyOr, Rule, RuleJoint, RuleSet, compile_rules
-from tuplet.rules.explain import Explanation, contributions, explain_row
+from tuplet.rules.effects import contributions
+from tuplet.rules.explain import Explanation, explain_row
 from tuplet.rules.joint import Method, check_method
 from tuplet.rules.learning import Learned
 from tuplet.rules.ruleset import read_rules
@@ -26,8 +27,6 @@ from tuplet.typing import Floats, Seed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = ["RuleModel"]
 
 
 class RuleModel:

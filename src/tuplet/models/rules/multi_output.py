@@ -14,8 +14,6 @@ from tuplet.local.inputs import Features, take_rows
 from tuplet.models.base import JointClassifier
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["MultiOutputModel"]
-
 
 @final
 class MultiOutputModel(JointClassifier):

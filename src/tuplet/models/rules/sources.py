@@ -24,8 +24,6 @@ from tuplet.space import ClassSpace
 from tuplet.space.containers import listing
 from tuplet.typing import Codes, Floats
 
-__all__ = ["Source", "as_columns", "fitted_source", "make_sources"]
-
 _FLOOR = 1e-6
 """Belief that is spread over all categories when a fitted classifier speaks: no label is impossible."""
 

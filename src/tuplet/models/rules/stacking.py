@@ -25,15 +25,14 @@ from tuplet.progress import Show
 from tuplet.report.parts import named_table, path_pictures
 from tuplet.rules import NoisyOr, Rule, RuleJoint, compile_rules
 from tuplet.rules.calibration import CalibrationKind, learn_calibrator
-from tuplet.rules.explain import Explanation, contributions, explain_row
-from tuplet.rules.learning import Learner
+from tuplet.rules.effects import contributions
+from tuplet.rules.explain import Explanation, explain_row
+from tuplet.rules.learning_path import Learner
 from tuplet.rules.ruleset import read_rules
 from tuplet.typing import UNKNOWN, Codes, Floats, Seed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = ["RuleStackingClassifier"]
 
 
 @final

@@ -11,8 +11,6 @@ from tuplet.exceptions import InputError
 from tuplet.space import ClassSpace
 from tuplet.space.labels import as_array
 
-__all__ = ["read_variables", "widened"]
-
 
 def read_variables(variables: Any) -> ClassSpace:
     """Return the class space of a mapping of names to lists of categories.

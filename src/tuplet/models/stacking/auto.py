@@ -36,8 +36,6 @@ from tuplet.typing import Codes, Floats, Seed
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["AutoJointClassifier"]
-
 _QUICK = "quick chain of logistic"
 
 _WORTHWHILE = 1.0

@@ -21,8 +21,6 @@ from tuplet.models.stacking.weights import mixture_weights
 from tuplet.prediction import JointPrediction
 from tuplet.typing import Codes, Floats
 
-__all__ = ["Blend", "find_blend"]
-
 
 @final
 @dataclass(frozen=True)

@@ -31,8 +31,6 @@ from tuplet.models.shared_forest import SharedForestClassifier
 from tuplet.models.stacking.held_out import Rows
 from tuplet.models.trees import TreeClassifier, TreeMixtureClassifier
 
-__all__ = ["Candidate", "default_candidates", "is_light", "quick_model", "rule_candidates"]
-
 _MANY_COLUMNS = 2000
 """Features beyond which discretised networks and mixtures of trees are not tried."""
 

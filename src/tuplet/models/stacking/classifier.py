@@ -24,8 +24,6 @@ from tuplet.progress import Progress, Show
 from tuplet.report.parts import member_sections, mixture_section
 from tuplet.typing import Codes, Floats, Seed
 
-__all__ = ["JointStackingClassifier"]
-
 
 @final
 class JointStackingClassifier(JointClassifier):

@@ -19,8 +19,6 @@ from tuplet import processes
 from tuplet.models.stacking.held_out import Rows
 from tuplet.processes import CrashedError, OverTimeError, StoppedError, Workers
 
-__all__ = ["Clock", "Crew", "Done", "Task"]
-
 _PART, _FIRST_PART = 0.12, 0.5
 """Share of the time left that a task of unknown length may take: now that others are done, and before."""
 

@@ -11,8 +11,6 @@ from tuplet.models.stacking.candidates import Candidate
 from tuplet.models.stacking.clock import Done
 from tuplet.models.stacking.held_out import Fold, HeldOut
 
-__all__ = ["Entry", "Heat"]
-
 _LEAST = -700.0
 """Log-probability at which a row that a candidate rules out is counted: a row may be impossible for all."""
 

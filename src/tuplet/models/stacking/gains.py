@@ -8,8 +8,6 @@ import numpy as np
 
 from tuplet.typing import Floats
 
-__all__ = ["Gain", "gain_of"]
-
 _ERRORS = 2.0
 """Standard errors that a gain must have."""
 

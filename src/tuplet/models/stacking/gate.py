@@ -19,8 +19,6 @@ from tuplet.local.inputs import Features
 from tuplet.models.stacking.gains import gain_of
 from tuplet.typing import Codes, Floats
 
-__all__ = ["Gate", "fit_gate"]
-
 _AXES = 8
 """Directions of the features that the weights may depend on."""
 

@@ -20,8 +20,6 @@ from tuplet.models.cross_fitting import fold_weights
 from tuplet.space import ClassSpace
 from tuplet.typing import Codes, Floats
 
-__all__ = ["Fold", "HeldOut", "Rows", "fit_on", "judge", "make_folds"]
-
 Positions = npt.NDArray[np.intp]
 
 

@@ -9,8 +9,6 @@ from typing import Any
 from tuplet.exceptions import InputError
 from tuplet.models.base import JointClassifier
 
-__all__ = ["named_models"]
-
 
 def named_models(models: Any) -> dict[str, JointClassifier]:
     """Return models by name, from a mapping, from (name, model) pairs, or from models alone."""

@@ -18,8 +18,6 @@ from tuplet.models.stacking.tempering import n_tables
 from tuplet.models.stacking.weights import mixture_weights
 from tuplet.typing import Floats
 
-__all__ = ["Race", "first_rows"]
-
 _FIRST = 1000
 """Rows of the first heat."""
 

@@ -15,8 +15,6 @@ from tuplet.joint.base import all_outcomes
 from tuplet.models.stacking.gains import gain_of
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["OUTCOMES_LIMIT", "Tempering", "find_power", "n_tables", "temper"]
-
 OUTCOMES_LIMIT = 1024
 """Outcomes up to which a distribution is raised to a power: all of them are needed to add up to one again."""
 

@@ -11,8 +11,6 @@ from scipy.optimize import nnls
 from tuplet.exceptions import InputError
 from tuplet.typing import Floats
 
-__all__ = ["MixtureWeights", "mixture_weights"]
-
 _GAP = 1e-12
 """Nats per row that may be lost to the best weights there are."""
 

@@ -18,8 +18,6 @@ from tuplet.models.trees.gains import EdgeScores
 from tuplet.structure import ParentSets
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = ["AnyTree", "AnyTrees", "Tree", "Trees"]
-
 
 class Tree(Protocol):
     """A fitted tree, whatever its local models are."""

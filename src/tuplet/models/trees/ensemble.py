@@ -22,8 +22,6 @@ from tuplet.report.parts import named_table
 from tuplet.structure import ParentSets, edges
 from tuplet.typing import Codes, Floats, Seed
 
-__all__ = ["TreeEnsembleClassifier"]
-
 _SHOWN = 25
 """Edges that a report lists."""
 

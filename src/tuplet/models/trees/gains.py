@@ -13,18 +13,6 @@ from sklearn.utils.parallel import Parallel, delayed
 from tuplet.local.shifts import Shifts, log_proba, own_log_proba
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-__all__ = [
-    "ROUGHLY",
-    "EdgeScores",
-    "Fold",
-    "Mask",
-    "best_of",
-    "blocks_of",
-    "columns_of",
-    "residual_scores",
-    "score_edges",
-]
-
 Mask: TypeAlias = npt.NDArray[np.bool_]
 
 ROUGHLY = 1e-3

@@ -13,8 +13,6 @@ from tuplet.models.trees.logistic import LogisticTrees, Settings
 from tuplet.structure import ParentSets
 from tuplet.typing import Codes, Floats
 
-__all__ = ["make_trees", "random_tree"]
-
 
 def make_trees(
     model: Any,

@@ -28,8 +28,6 @@ from tuplet.models.trees.gains import (
 from tuplet.structure import ParentSets
 from tuplet.typing import Codes, Floats
 
-__all__ = ["LogisticTree", "LogisticTrees", "Settings", "joints_of"]
-
 GRID = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 """Where C of the shared models and that of the shifts are looked for."""
 

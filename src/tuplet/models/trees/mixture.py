@@ -26,8 +26,6 @@ from tuplet.report.pieces import picture
 from tuplet.structure import ParentSets
 from tuplet.typing import Codes, Floats, Seed
 
-__all__ = ["TreeMixtureClassifier"]
-
 _SHOWN = 3
 """Trees that a report draws, those of the largest weights."""
 

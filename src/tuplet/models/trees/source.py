@@ -11,8 +11,6 @@ from tuplet.models.trees.anything import Trees
 from tuplet.structure import Edge, ParentSets, best_forest, edges
 from tuplet.typing import Floats
 
-__all__ = ["TreeSource", "new_forest"]
-
 MAX_TRIES = 1000
 """Sets of edges to do without that are tried for a forest that is new."""
 

@@ -25,8 +25,6 @@ from tuplet.typing import Codes, Floats, Seed
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["TreeClassifier"]
-
 
 @final
 class TreeClassifier(JointClassifier):
