@@ -576,8 +576,7 @@ def from_bif(rows):
         path = Path(folder) / "network.bif"
         model.to_bif(path)
         again = type(model).from_bif(path)
-    X, Y = tuplet.sample_mdc_problem(again.to_network(), 30, random_state=0, classes=list(rows.Y))
-    return answers(again.predict_joint(X), Y)
+    return answers(again.predict_joint(rows.X_new), rows.Y_new)
 
 
 def saved(rows):
@@ -781,6 +780,7 @@ def compare(old_path, new_path):
     for kind, reasons in listed.items():
         for name, reason in reasons.items():
             report(f"{kind}: {name} ({reason})")
+    report(f"only in one recording: {len(grouped[0].keys() ^ grouped[1].keys())} entries")
     n_compared = len(grouped[0].keys() & grouped[1].keys())
     report(f"{n_compared} entries compared, {len(wrong)} different or failed", *sorted(wrong), sep="\n  ")
     return int(bool(wrong) or not n_compared)
