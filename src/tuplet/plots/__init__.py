@@ -12,9 +12,8 @@ from tuplet.plots.graph import plot_graph
 from tuplet.plots.marginals import plot_marginals
 from tuplet.plots.pair_table import plot_pair_table
 from tuplet.plots.path import LearningPath, plot_path
-from tuplet.plots.probit import plot_correlations, plot_top_probability, plot_trace
+from tuplet.plots.probit import plot_correlations, plot_trace
 from tuplet.plots.rules import plot_rule_effects
-from tuplet.plots.three_part import plot_three_part
 
 __all__ = [
     "LearningPath",
@@ -29,7 +28,5 @@ __all__ = [
     "plot_pair_table",
     "plot_path",
     "plot_rule_effects",
-    "plot_three_part",
-    "plot_top_probability",
     "plot_trace",
 ]

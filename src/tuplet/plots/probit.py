@@ -1,18 +1,16 @@
-"""Pictures of a posterior distribution: correlations, traces, how sure predictions are."""
+"""Pictures of a posterior distribution: correlations and traces."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tuplet.exceptions import InputError
-from tuplet.joint.base import JointDistribution
 from tuplet.plots.canvas import BLUE, INK, ORANGE, PALETTE, caption, new_axes, pyplot
 from tuplet.plots.heatmap import arranged, draw_square, shades
-from tuplet.typing import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -90,54 +88,5 @@ def plot_trace(traces: npt.ArrayLike, name: str = "", *, title: str = "", ax: Ax
         ax.legend(
             title="chain", loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize="small"
         )
-    caption(ax, title)
-    return ax
-
-
-def plot_top_probability(
-    predictions: Any,
-    *,
-    title: str = "",
-    ax: Axes | None = None,
-) -> Axes:
-    """Draw how probable the most probable combination of each row is, as a box for each prediction.
-
-    Parameters
-    ----------
-    predictions : JointPrediction or JointDistribution, or a mapping of names to such
-        For example `model.predict_joint(X)`.
-    title : str
-        Above the picture.
-    ax : matplotlib Axes, optional
-        Where to draw; by default a new figure.
-
-    Returns
-    -------
-    matplotlib Axes
-    """
-    pyplot()
-    named = dict(predictions) if isinstance(predictions, Mapping) else {"": predictions}
-    joints = [getattr(prediction, "distribution", prediction) for prediction in named.values()]
-    if not joints or not all(isinstance(joint, JointDistribution) for joint in joints):
-        raise InputError("plot_top_probability: pass a prediction of predict_joint, or several by name.")
-    values: list[Floats] = [np.exp(joint.mode().log_prob) for joint in joints]
-    ax = new_axes(6.5, 1.2 + 0.5 * len(named)) if ax is None else ax
-    boxes = ax.boxplot(
-        values,
-        orientation="horizontal",
-        widths=0.55,
-        patch_artist=True,
-        tick_labels=list(named),
-        whis=(5, 95),
-    )
-    for box, fliers, middle in zip(boxes["boxes"], boxes["fliers"], boxes["medians"], strict=True):
-        box.set(facecolor=BLUE, alpha=0.55, edgecolor=INK)
-        fliers.set(marker=".", markersize=3, markeredgecolor=BLUE)
-        middle.set(color=INK, linewidth=1.6)
-    ax.set_xlim(0, 1)
-    ax.invert_yaxis()
-    ax.set_xlabel("probability of the most probable combination\n(whiskers: 5 % and 95 % of the rows)")
-    ax.tick_params(axis="y", length=0)
-    ax.spines[["top", "right", "left"]].set_visible(False)
     caption(ax, title)
     return ax

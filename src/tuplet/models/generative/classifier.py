@@ -31,7 +31,7 @@ from tuplet.networks import (
     write_bif,
 )
 from tuplet.pages import Section
-from tuplet.plots.three_part import plot_three_part
+from tuplet.plots import plot_graph
 from tuplet.report.pieces import picture
 from tuplet.structure import ParentSets
 from tuplet.typing import UNKNOWN, Codes, Floats, Seed
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _DRAWN = 16
-"""Features that a report draws: a row of more would be too wide for a page."""
+"""Features that a report draws; a graph of many more is too large for a page."""
 
 
 @final
@@ -276,12 +276,12 @@ class GenerativeBayesNetClassifier(JointClassifier):
         return summary_text(self.graph_, self.space_, self.columns_.names, self.score_)
 
     def plot(self, *, component: int | None = None, title: str = "", ax: Axes | None = None) -> Axes:
-        """Draw the graph: classes above, features below, components side by side.
+        """Draw the graph of classes and features, each in a colour of its own; see `tuplet.plots.plot_graph`.
 
         Parameters
         ----------
         component : int, optional
-            Position in `components_` of the only component to draw, for graphs that are too wide as a whole.
+            Position in `components_` of the only component to draw, for graphs that are too large as a whole.
         title : str
         ax : matplotlib Axes, optional
             Where to draw; by default a new figure.
@@ -303,12 +303,12 @@ class GenerativeBayesNetClassifier(JointClassifier):
     ) -> Axes:
         """Draw the graph of some classes and features."""
         graph = self.graph_
-        return plot_three_part(
-            _within(graph.class_parents, classes, classes),
-            _within(graph.bridge_parents, features, classes),
-            _within(graph.feature_parents, features, features),
-            [self.space_.names[c] for c in classes],
-            [self.columns_.names[f] for f in features],
+        shown = (*classes, *(graph.n_classes + f for f in features))
+        names = (*self.space_.names, *self.columns_.names)
+        return plot_graph(
+            _among(graph.parents, shown),
+            [names[v] for v in shown],
+            groups=["class"] * len(classes) + ["feature"] * len(features),
             title=title,
             ax=ax,
         )
@@ -360,7 +360,7 @@ class GenerativeBayesNetClassifier(JointClassifier):
         return model
 
 
-def _within(parents: ParentSets, children: tuple[int, ...], among: tuple[int, ...]) -> ParentSets:
-    """Return the parents of some children, as places among those that are looked at; others are left out."""
-    place = {v: i for i, v in enumerate(among)}
-    return tuple(tuple(place[p] for p in parents[v] if p in place) for v in children)
+def _among(parents: ParentSets, shown: tuple[int, ...]) -> ParentSets:
+    """Return the graph of some variables, numbered by their places; edges to others are left out."""
+    place = {v: i for i, v in enumerate(shown)}
+    return tuple(tuple(place[p] for p in parents[v] if p in place) for v in shown)
