@@ -104,6 +104,49 @@ def plot_graph(
     return ax
 
 
+def plot_class_feature_graph(
+    parents: ParentSets,
+    names: Sequence[str],
+    n_classes: int,
+    *,
+    shown: Sequence[int] | None = None,
+    title: str = "",
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw a graph over classes and features, or a part of it.
+
+    Parameters
+    ----------
+    parents : tuple of tuples of int
+        Parents of each of the n variables, the classes first.
+    names : sequence of str, length n
+    n_classes : int
+    shown : sequence of int, optional
+        Variables to draw; edges to others are left out.
+    title : str
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> ax = plot_class_feature_graph(((), (0,), (0,)), ["ill", "fever", "cough"], 1, shown=[0, 2])
+    >>> [text.get_text() for text in ax.texts]
+    ['ill', 'cough']
+    """
+    shown = range(len(parents)) if shown is None else shown
+    place = {v: i for i, v in enumerate(shown)}
+    return plot_graph(
+        tuple(tuple(place[p] for p in parents[v] if p in place) for v in shown),
+        [names[v] for v in shown],
+        groups=["class" if v < n_classes else "feature" for v in shown],
+        title=title,
+        ax=ax,
+    )
+
+
 # -- what is asked for -------------------------------------------------------------------------------------
 
 

@@ -8,9 +8,9 @@ import pandas as pd
 
 from tuplet.pages import Picture, PlainTable, Section
 from tuplet.plots import plot_dependence
-from tuplet.plots.dependence import as_strength, label_dependence, mean_information
 from tuplet.plots.heatmap import arranged
 from tuplet.prediction import JointPrediction
+from tuplet.prediction.dependence import as_strength, label_dependence, mean_information
 from tuplet.report.pieces import in_time, picture
 from tuplet.space.words import shorten
 from tuplet.typing import Codes, Floats

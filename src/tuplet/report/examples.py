@@ -9,8 +9,8 @@ import pandas as pd
 
 from tuplet.pages import PlainTable, Section
 from tuplet.plots import plot_combinations, plot_marginals
+from tuplet.plots.predictions import marginal_limits
 from tuplet.prediction import JointPrediction
-from tuplet.prediction.pictures import marginal_limits
 from tuplet.prediction.truth import Truth
 from tuplet.report.pieces import combinations, picture
 from tuplet.space.words import clip
