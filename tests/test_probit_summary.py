@@ -7,7 +7,7 @@ from scipy.special import ndtr
 
 from tuplet.exceptions import InputError
 from tuplet.joint import Probit
-from tuplet.plots.probit import plot_correlations, plot_trace
+from tuplet.plots import plot_correlations, plot_trace
 from tuplet.probit.summary import (
     combination_table,
     correlation_frame,

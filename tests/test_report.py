@@ -48,8 +48,8 @@ from tuplet.models import (
 )
 from tuplet.prediction.truth import read_truth
 from tuplet.report import page
-from tuplet.report.dependence import _given
 from tuplet.report.pieces import in_time
+from tuplet.report.predictions import _given
 from tuplet.report.scores import _coverage
 from tuplet.space import ClassSpace
 
@@ -307,7 +307,7 @@ def test_fifty_class_variables_have_a_page_of_reasonable_size(tmp_path):
 
 
 def test_of_very_many_class_variables_the_most_dependent_are_mapped(tmp_path, monkeypatch, unrendered):
-    monkeypatch.setattr("tuplet.report.dependence._VARIABLES", 4)
+    monkeypatch.setattr("tuplet.report.predictions._VARIABLES", 4)
     X, Y = rows(60, m=6)
     page = page_of(IndependentClassifier().fit(X, Y), tmp_path, X, Y, n_examples=0)
     assert "4 of 6 class variables, the most dependent" in page

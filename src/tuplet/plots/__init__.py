@@ -4,15 +4,13 @@ Each function draws into the axes it is given, or into a new figure, and returns
 predictions and models have methods of the same names, which put these together.
 """
 
-from tuplet.plots.calibration import plot_calibration
+from tuplet.plots.calibration import plot_calibration, plot_coverage
 from tuplet.plots.combinations import plot_combinations
-from tuplet.plots.coverage import plot_coverage
-from tuplet.plots.dependence import plot_dependence, plot_label_dependence
 from tuplet.plots.graph import plot_graph
+from tuplet.plots.heatmap import plot_correlations, plot_dependence, plot_label_dependence
 from tuplet.plots.marginals import plot_marginals
 from tuplet.plots.pair_table import plot_pair_table
-from tuplet.plots.path import LearningPath, plot_path
-from tuplet.plots.probit import plot_correlations, plot_trace
+from tuplet.plots.path import LearningPath, plot_path, plot_trace
 from tuplet.plots.rules import plot_rule_effects
 
 __all__ = [

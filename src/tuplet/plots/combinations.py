@@ -58,7 +58,7 @@ def plot_combinations(
     -------
     matplotlib Axes
     """
-    pyplot()  # if it is not there, say so before any work
+    pyplot()  # a missing matplotlib is an error before any work
     if len(joint) != 1:
         raise InputError(f"plot: one row can be drawn at a time, found {len(joint)}.")
     ranking = joint.top_k(k)

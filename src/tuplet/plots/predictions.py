@@ -10,10 +10,9 @@ import numpy.typing as npt
 from tuplet.exceptions import InputError
 from tuplet.joint import Probit
 from tuplet.joint.base import JointDistribution
-from tuplet.plots.calibration import plot_calibration
+from tuplet.plots.calibration import plot_calibration, plot_coverage
 from tuplet.plots.combinations import plot_combinations
-from tuplet.plots.coverage import plot_coverage
-from tuplet.plots.dependence import plot_dependence
+from tuplet.plots.heatmap import plot_dependence
 from tuplet.plots.marginals import plot_marginals
 from tuplet.plots.pair_table import plot_pair_table
 from tuplet.prediction import JointPrediction

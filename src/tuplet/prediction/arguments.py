@@ -44,7 +44,7 @@ def row_positions(rows: Any, n: int, query: str = "prediction[...]") -> npt.NDAr
         ) from None
 
 
-def check_loss(loss: str | Loss, space: ClassSpace) -> Loss:
+def read_loss(loss: str | Loss, space: ClassSpace) -> Loss:
     """Return the loss; one of positive labels is an error if it is not clear which labels are positive."""
     chosen = get_loss(loss)
     if not getattr(chosen, "binary", False) or max(space.cards) > 2:

@@ -17,7 +17,7 @@ from tuplet.joint import Autoregressive
 from tuplet.joint.base import JointDistribution, warn_unproven
 from tuplet.losses import DecomposableLoss, SubsetZeroOne
 from tuplet.prediction import rendering
-from tuplet.prediction.arguments import check_count, check_loss, encode_known, known_text, row_positions
+from tuplet.prediction.arguments import check_count, encode_known, known_text, read_loss, row_positions
 from tuplet.prediction.dependence import conditional_dependence
 from tuplet.prediction.estimates import warn_estimated
 from tuplet.prediction.reliability import coverage_curve
@@ -317,7 +317,7 @@ class JointPrediction:
 
     @_named
     def _decide(self, loss: str | Loss, query: str) -> Codes:
-        chosen = check_loss(loss, self.space)
+        chosen = read_loss(loss, self.space)
         codes = chosen.decide(self.distribution)
         rests_on = getattr(chosen, "loss", chosen)  # that of an Abstain, too
         if not isinstance(rests_on, SubsetZeroOne):

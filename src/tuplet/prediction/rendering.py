@@ -183,7 +183,7 @@ def as_html(joint: JointDistribution, space: ClassSpace, rows: Sequence[Any], no
 
 
 def html_table(columns: list[Column]) -> str:
-    """Return a table as HTML."""
+    """Return columns as an HTML table."""
     head = "".join(f"<th style='{_CELL};font-weight:600'>{escape(column.title)}</th>" for column in columns)
     body = "".join(
         f"<tr style='background:transparent'>{''.join(_html_cell(column, i) for column in columns)}</tr>"
@@ -196,7 +196,7 @@ def html_table(columns: list[Column]) -> str:
 
 
 def _html_cell(column: Column, i: int) -> str:
-    """Return a cell with a bar as long as its probability; hovering tells the number."""
+    """Return a cell with a bar as long as its probability; hovering shows the number."""
     label = escape(column.texts[i])
     if column.chances is None:
         return f"<td style='{_CELL}'>{label}</td>"

@@ -13,12 +13,11 @@ from tuplet.losses import Loss
 from tuplet.pages import PlainTable, Section, html_page
 from tuplet.plots.canvas import pyplot
 from tuplet.prediction import JointPrediction
-from tuplet.prediction.arguments import check_count, check_loss
+from tuplet.prediction.arguments import check_count, read_loss
 from tuplet.prediction.truth import Truth, read_truth
 from tuplet.report.data import data_sections, space_section
-from tuplet.report.dependence import dependence_section
-from tuplet.report.examples import example_section, surprise_section
 from tuplet.report.pieces import attempt, facts, plural
+from tuplet.report.predictions import dependence_section, example_section, surprise_section
 from tuplet.report.scores import reliability_section, score_section
 from tuplet.report.sections import report_sections, settings_table
 from tuplet.space.words import first_words
@@ -47,7 +46,7 @@ def model_page(
     check_is_fitted(model, "space_")
     pyplot()  # a missing matplotlib is an error before any work
     check_count("report", "n_examples", n_examples, 0)
-    check_loss(loss, model.space_)
+    read_loss(loss, model.space_)
     if Y is not None and X is None:
         raise InputError("report: labels Y come with features X; pass both, X alone, or neither.")
     sections = [*_own_sections(model), _model_section(model), space_section(model.space_, None)]

@@ -1,18 +1,22 @@
-"""Which class variables depend on each other: in the labels, and once x is known."""
+"""Sections about what the model predicts for the rows: dependence, examples, and surprising rows."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from tuplet.pages import Picture, PlainTable, Section
-from tuplet.plots import plot_dependence
+from tuplet.plots import plot_combinations, plot_dependence, plot_marginals
 from tuplet.plots.heatmap import arranged
+from tuplet.plots.predictions import marginal_limits
 from tuplet.prediction import JointPrediction
 from tuplet.prediction.dependence import as_strength, label_dependence, mean_information
-from tuplet.report.pieces import in_time, picture
-from tuplet.space.words import shorten
+from tuplet.prediction.truth import Truth
+from tuplet.report.pieces import combinations, in_time, picture
+from tuplet.space.words import clip, shorten
 from tuplet.typing import Codes, Floats
 
 _ROWS, _PAIRS, _VARIABLES = 200, 15, 64
@@ -21,6 +25,13 @@ _ROWS, _PAIRS, _VARIABLES = 200, 15, 64
 _SCALE = (
     "What two class variables tell of each other, from 0 (nothing) to 1, about the size of a correlation."
 )
+
+_BEST = 6
+"""Combinations of an example."""
+
+_BESIDE = 7
+"""Rows whose marginals fit into one picture."""
+# -- dependence --------------------------------------------------------------------------------------------
 
 
 def dependence_section(prediction: JointPrediction, codes: Codes | None) -> Section | None:
@@ -91,3 +102,69 @@ def _table(
     index = pd.Index([texts[i[p]] for p in best], name="variable")
     caption = "Pairs" if len(i) <= _PAIRS else f"The {_PAIRS} strongest pairs {what}"
     return PlainTable(pd.DataFrame(columns, index=index), caption)
+
+
+# -- rows --------------------------------------------------------------------------------------------------
+
+
+def example_section(prediction: JointPrediction, truth: Truth | None, n: int) -> Section | None:
+    """Return the section of n evenly spaced rows."""
+    if not n or not len(prediction):
+        return None
+    rows = np.unique(np.linspace(0, len(prediction) - 1, n).astype(int))
+    names = _names(prediction, rows)
+    figures = []
+    for row, name in zip(rows, names, strict=True):
+        codes = None if truth is None else truth.codes[row]
+        figures.append(_combinations(prediction, int(row), name, codes))
+    for start in range(0, len(rows), _BESIDE):
+        part = slice(start, start + _BESIDE)
+        known = None if truth is None else truth.codes[rows[part]]
+        figures.append(_marginals(prediction, rows[part], names[part], known))
+    ticks = " ✓ marks the true one." if truth is not None else ""
+    text = f"Some rows, at equal distances. Bars are the most probable combinations of labels.{ticks}"
+    return Section("Examples", text, figures=figures)
+
+
+def _names(prediction: JointPrediction, rows: Any) -> list[str]:
+    index = prediction.index
+    return [clip(str(row if index is None else index.to_flat_index()[row]), 24) for row in rows]
+
+
+def _combinations(prediction: JointPrediction, row: int, name: str, truth: Codes | None) -> Any:
+    joint = prediction.distribution[[row]]
+    return picture(
+        lambda: plot_combinations(joint, prediction.space, k=_BEST, truth=truth),
+        f"Row {name}",
+    )
+
+
+def _marginals(prediction: JointPrediction, rows: Any, names: list[str], truth: Codes | None) -> Any:
+    joint = prediction.distribution[rows]
+    limits = marginal_limits(joint, 0.95)
+    draws = ", with 95 % credible intervals" if limits is not None else ""
+    return picture(
+        lambda: plot_marginals(joint.marginals(), prediction.space, rows=names, limits=limits, truth=truth),
+        f"Probabilities of single labels of these rows{draws}",
+    )
+
+
+def surprise_section(prediction: JointPrediction, truth: Truth, n: int) -> Section | None:
+    """Return the section of the n rows whose true labels the model found least probable."""
+    known = truth.known.any(axis=1) & ~truth.unseen.any(axis=1)
+    if not n or not known.any():
+        return None
+    log_prob = np.where(known, prediction.distribution.log_prob(truth.codes), np.inf)
+    rows = np.argsort(log_prob, kind="stable")[: min(n, int(known.sum()))]
+    mode = prediction.distribution[rows].mode()
+    frame = pd.DataFrame(
+        {
+            "true labels": combinations(prediction.space, truth.codes[rows]),
+            "their probability": np.exp(log_prob[rows]),
+            "most probable labels": combinations(prediction.space, mode.codes),
+            "their chance": np.exp(mode.log_prob),
+        },
+        index=pd.Index(_names(prediction, rows), name="row"),
+    )
+    text = "Rows whose true labels the model found least probable: mistakes in the labels, or in the model."
+    return Section("Most surprising rows", text, tables=[PlainTable(frame)])
