@@ -1,7 +1,7 @@
 """Pages of HTML that need nothing else: tables that can be sorted, and pictures.
 
-`html_page` takes sections; a section holds text, tables and pictures. Who has something to show makes
-sections, and needs to know no markup.
+`html_page` takes sections; a section holds text, tables and pictures. Sections are made
+without markup.
 """
 
 from tuplet.pages.grid import ScoreTable

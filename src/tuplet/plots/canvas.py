@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 BLUE, ORANGE, GREY = "#3b82c4", "#c8640a", "#8c8c8c"
-"""Blue and orange are told apart with every common kind of colour blindness, and by their lightness."""
+"""Blue and orange can be distinguished with every common kind of colour blindness, and by their lightness."""
 
 INK, PAPER = "#000000", "#ffffff"
 """Pages that embed a picture put their own colours of text and background in the place of these."""

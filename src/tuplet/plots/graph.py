@@ -53,7 +53,7 @@ _PAGE, _SMALLEST = (800.0, 540.0), 0.7
 """A new figure is as large as a page, or larger if letters would be smaller than this fraction of theirs."""
 
 _FEW = 14
-"""Edges up to which every strength is written on its edge; beyond, a key tells what widths mean."""
+"""Edges up to which every strength is written on its edge; beyond, a key explains the widths."""
 
 
 def plot_graph(
@@ -165,7 +165,7 @@ def plot_class_feature_graph(
     )
 
 
-# -- what is asked for -------------------------------------------------------------------------------------
+# -- checks and texts --------------------------------------------------------------------------------------
 
 
 def _check(

@@ -25,7 +25,7 @@ _NUMBERS = 12
 _KEY = "dependence (0 to 1)"
 
 _EMPTY = (0.5, 0.5, 0.5, 0.15)
-"""Colour of a cell that says nothing; half transparent, so that it suits light and dark pages."""
+"""Colour of a cell without a value; half transparent, so that it suits light and dark pages."""
 
 
 def plot_dependence(
@@ -41,7 +41,7 @@ def plot_dependence(
     Parameters
     ----------
     strengths : array, shape (q, q)
-        Between 0 and 1; NaN for cells that say nothing, such as the diagonal. The two halves may differ.
+        Between 0 and 1; NaN for cells without a value, such as the diagonal. The two halves may differ.
     names : sequence of q names
     arrange : bool
         Whether variables that depend on the same others are put side by side.
@@ -71,7 +71,7 @@ def plot_dependence(
         order = arranged(both)
         matrix, names = matrix[np.ix_(order, order)], [names[i] for i in order]
     strongest = float(np.nanmax(matrix)) if np.isfinite(matrix).any() else 1.0
-    highest = max(0.2, np.ceil(10 * strongest) / 10)  # so that faint ones can be told apart
+    highest = max(0.2, np.ceil(10 * strongest) / 10)  # so that faint ones can be distinguished
     return _draw_square(
         matrix, names, colors=shades(BLUE), limits=(0.0, highest), key=_KEY, title=title, ax=ax
     )
@@ -139,7 +139,7 @@ def plot_correlations(
         raise InputError(f"plot_correlations: a matrix of shape {matrix.shape} does not fit {q} names.")
     order = arranged(matrix) if arrange else np.arange(q)
     matrix = matrix[np.ix_(order, order)]
-    np.fill_diagonal(matrix, np.nan)  # which says nothing
+    np.fill_diagonal(matrix, np.nan)  # one for every variable
     colors = shades(BLUE, ORANGE)
     return _draw_square(
         matrix, [names[i] for i in order], colors=colors, limits=(-1.0, 1.0), title=title, ax=ax
@@ -176,7 +176,7 @@ def _draw_square(
     title: str = "",
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw a matrix (q, q) with the same names on both sides, NaN for cells that say nothing.
+    """Draw a matrix (q, q) with the same names on both sides, NaN for cells without a value.
 
     Parameters
     ----------

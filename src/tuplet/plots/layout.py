@@ -185,9 +185,9 @@ def _across(graph: Layered, breadths: Floats, n: int) -> Floats:
     """Return the middles of all points across the layers, in their order and apart from each other.
 
     They minimise the sum of squared steps to the side over all links, weighted so that long edges are
-    straight. Given its neighbours, a layer is an isotonic regression: a point wants to be at the weighted
-    mean of its neighbours, and after subtraction of the space that those before it need, order is all that
-    is asked for. The whole is convex, so that layer after layer leads to the best of all.
+    straight. Given its neighbours, a layer is an isotonic regression: the target of a point is the
+    weighted mean of its neighbours, and after subtraction of the space that those before it need, only the
+    order is a constraint. The whole is convex, so that layer after layer leads to the optimum.
     """
     links = graph.links
     weight = np.array([1.0, 3.0, 8.0])[(links >= n).sum(axis=1)]

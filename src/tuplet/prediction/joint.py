@@ -310,7 +310,7 @@ class JointPrediction:
     def decide(self, loss: str | Loss = "hamming") -> Any:
         """Labels with the least expected loss: a name such as "hamming", "subset" or "f1", or a `Loss`.
 
-        Losses that speak of positive labels, such as "f1", need labels that say which those are: 0 and 1,
+        Losses of positive labels, such as "f1", need labels of which one is known to be positive: 0 and 1,
         booleans, or a declared Categorical (or polars Enum) of two labels, the positive one last.
         """
         return self.space.decode(self._decide(loss, "decide"), self.index)

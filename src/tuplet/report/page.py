@@ -103,7 +103,7 @@ def _overview(model: Any) -> PlainTable:
     lines: dict[str, Any] = {"kind": type(model).__name__}
     rows = getattr(model, "n_samples_fit_", None)
     if rows is not None:
-        lines["rows that it learned from"] = int(rows)
+        lines["training rows"] = int(rows)
     lines["features"] = int(model.n_features_in_)
     lines["class variables"] = model.space_.n_variables
     return facts(lines, "Overview")
@@ -124,7 +124,7 @@ def _summary(model: Any) -> str:
     digits = math.log10(n_outcomes)
     several = plural(n_outcomes, "combination") if digits < 6 else f"about 10^{digits:.0f} combinations"
     rows = getattr(model, "n_samples_fit_", None)
-    learned = f", learned from {plural(int(rows), 'row')}" if rows is not None else ""
+    learned = f", trained on {plural(int(rows), 'row')}" if rows is not None else ""
     return (
         f"A model of {plural(space.n_variables, 'class variable')} together ({several} of labels){learned}"
         f" with {plural(int(model.n_features_in_), 'feature')}."

@@ -22,9 +22,7 @@ from tuplet.typing import Codes, Floats
 _ROWS, _PAIRS, _VARIABLES = 200, 15, 64
 """Rows that the dependence given x is averaged over, pairs of the table, variables that fit into a map."""
 
-_SCALE = (
-    "What two class variables tell of each other, from 0 (nothing) to 1, about the size of a correlation."
-)
+_SCALE = "Dependence of two class variables, from 0 (independent) to 1, about the size of a correlation."
 
 _BEST = 6
 """Combinations of an example."""
@@ -49,7 +47,8 @@ def dependence_section(prediction: JointPrediction, codes: Codes | None) -> Sect
         shown = np.where(np.tri(len(order), dtype=bool), of_labels[np.ix_(order, order)], shown)
         caption = "Below the diagonal: in the labels of these rows; above: what is left given x, by the model"
     text = (
-        f"{_SCALE} Given x it is the mean over {n_rows:,} rows: what a model of single variables would miss."
+        f"{_SCALE} Given x it is the mean over {n_rows:,} rows; independent models of the class variables"
+        " would miss it."
     )
     return Section(
         "Dependence", text, [_table(given, of_labels, names)], [_map(shown, order, names, caption)]
@@ -122,7 +121,7 @@ def example_section(prediction: JointPrediction, truth: Truth | None, n: int) ->
         known = None if truth is None else truth.codes[rows[part]]
         figures.append(_marginals(prediction, rows[part], names[part], known))
     ticks = " ✓ marks the true one." if truth is not None else ""
-    text = f"Some rows, at equal distances. Bars are the most probable combinations of labels.{ticks}"
+    text = f"Evenly spaced rows. Bars are the most probable combinations of labels.{ticks}"
     return Section("Examples", text, figures=figures)
 
 
@@ -150,7 +149,7 @@ def _marginals(prediction: JointPrediction, rows: Any, names: list[str], truth: 
 
 
 def surprise_section(prediction: JointPrediction, truth: Truth, n: int) -> Section | None:
-    """Return the section of the n rows whose true labels the model found least probable."""
+    """Return the section of the n rows whose true labels are least probable by the model."""
     known = truth.known.any(axis=1) & ~truth.unseen.any(axis=1)
     if not n or not known.any():
         return None
@@ -166,5 +165,5 @@ def surprise_section(prediction: JointPrediction, truth: Truth, n: int) -> Secti
         },
         index=pd.Index(_names(prediction, rows), name="row"),
     )
-    text = "Rows whose true labels the model found least probable: mistakes in the labels, or in the model."
+    text = "Rows whose true labels are least probable by the model: wrong labels, or errors of the model."
     return Section("Most surprising rows", text, tables=[PlainTable(frame)])
