@@ -397,9 +397,9 @@ def test_calibration_of_several_models(n_models):
 
 
 def test_calibration_that_cannot_be_drawn():
-    with pytest.raises(InputError, match=r"bins of 'm' lack the columns \['count'\]"):
+    with pytest.raises(InputError, match=r"table of 'm' lacks the columns \['count'\]"):
         plot_calibration({"m": BINS.drop(columns="count")})
-    with pytest.raises(InputError, match="the bins are empty"):
+    with pytest.raises(InputError, match="the table is empty"):
         plot_calibration(BINS.iloc[:0])
     with pytest.raises(InputError, match="no model"):
         plot_calibration({})

@@ -13,8 +13,8 @@ from tuplet.cli.predicting import Ask, predicted
 from tuplet.cli.tables import Columns
 from tuplet.cli.terminal import out, show
 from tuplet.exceptions import InputError, IntractableError, LabelError
-from tuplet.plots.dependence import mean_information
 from tuplet.prediction import JointPrediction
+from tuplet.prediction.dependence import mean_information
 from tuplet.space.words import chance_text, combination_texts, is_yes_no
 
 _BAR = 20
