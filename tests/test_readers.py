@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from benchmark_sets import load_benchmark
 from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 from scipy import sparse
@@ -17,7 +18,7 @@ from scipy.io import loadmat, savemat
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from draws import examples
-from tuplet.datasets import Dataset, load_dataset, read_svmlight, read_table, write_arff, write_parquet
+from tuplet.datasets import Dataset, read_svmlight, read_table, write_arff, write_parquet
 from tuplet.datasets.files.chunks import read_chunks
 from tuplet.datasets.files.mat5 import read_variables
 from tuplet.exceptions import DataFormatError, InputError, NoTargetsError, TupletError
@@ -622,7 +623,7 @@ def test_every_set_is_what_the_manifest_says(manifest):
     ],
 )
 def test_sets_survive_other_formats(name, form, manifest, tmp_path):
-    entry, data = manifest[1][name], load_dataset(name)
+    entry, data = manifest[1][name], load_benchmark(name)
     path = tmp_path / f"{name}.{'arff' if form in ('meka', 'mulan', 'sparse') else form}"
     if form == "svmlight":
         dump_svmlight_file(data.X, data.Y.to_numpy(), str(path), multilabel=True, zero_based=False)

@@ -1,4 +1,4 @@
-"""`tuplet data`: benchmark sets, and tables from one format into another."""
+"""`tuplet data`: data sets by name, and tables from one format into another."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _WRITERS = ("arff", "csv", "parquet", "tsv")
 
 
 def list_sets() -> None:
-    """Print the names of all sets that `load_dataset` knows."""
+    """Print what `load_dataset` can load."""
     sets = list_datasets()
-    columns = ["name", "task", "rows", "features", "variables", "split"]
+    columns = ["name", "task", "rows", "features", "variables", "source"]
     rows = [tuple(line) for line in sets[columns].astype(str).itertuples(index=False)]
     console = out()
     show("Data sets", columns, rows, left=2)
@@ -65,5 +65,5 @@ def _warn_of_lost_text(frame: pd.DataFrame) -> None:
 
 
 def get(name: str, target: str) -> None:
-    """Write a benchmark set to a file."""
+    """Write a data set to a file."""
     convert(load_dataset(name), target)
