@@ -43,8 +43,8 @@ def plot_critical_differences(
         Of the test of Nemenyi, drawn as a bracket above the axis. Models whose ranks differ by less are
         joined.
     groups : list of lists of names, optional
-        Models that do not differ, for tests without a critical difference: see `groups_from_p_values`. They
-        replace the groups that the critical difference gives.
+        Models that do not differ, for tests without a critical difference. They replace the groups that the
+        critical difference gives.
     title : str
         Above the picture.
     ax : matplotlib Axes, optional

@@ -6,7 +6,7 @@ BETTER, so pass the negative of a loss. Rows with a gap are left out, and every 
 | question | ask |
 |---|---|
 | do any of the models differ? | `friedman`, `friedman_aligned` |
-| which pairs differ? | `nemenyi`, `conover`, `all_pairs`, `wilcoxon_pairs` |
+| which pairs differ? | `nemenyi`, `conover`, `all_pairs` |
 | which differ from this one? | `versus_control` |
 | is a better than b? | `wilcoxon`, `bayesian_signed_rank` |
 | on how many data sets is it? | `paired_t` |
@@ -33,7 +33,7 @@ from tuplet.evaluate.statistics.ranks import (
     friedman_aligned,
 )
 from tuplet.evaluate.statistics.results import ControlTests, PairTests
-from tuplet.evaluate.statistics.signed_ranks import SignedRanks, wilcoxon, wilcoxon_pairs
+from tuplet.evaluate.statistics.signed_ranks import SignedRanks, wilcoxon
 from tuplet.evaluate.statistics.ttests import PairedT, paired_t
 
 __all__ = [
@@ -55,5 +55,4 @@ __all__ = [
     "paired_t",
     "versus_control",
     "wilcoxon",
-    "wilcoxon_pairs",
 ]
