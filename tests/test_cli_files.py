@@ -379,7 +379,7 @@ def test_an_interrupted_comparison_replaces_nothing(folder, tmp_path, monkeypatc
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tuplet.evaluate.running.run_job", stop)
+    monkeypatch.setattr("tuplet.evaluate.jobs.run_job", stop)
     asked = ["compare", folder / "p.csv", "-t", "sex", "--models", "prior,chain", "--folds", 2]
     result = run(*asked, "--out", page, code=130)
     assert "stopped; no file was written" in result.stderr

@@ -21,7 +21,7 @@ from tuplet.evaluate.plots import (
     plot_differences,
     plot_pairs,
 )
-from tuplet.evaluate.plots.canvas import cut_length
+from tuplet.evaluate.plots.pairs import cut_length
 from tuplet.exceptions import InputError, MissingDependencyError
 
 mpl.use("Agg")

@@ -16,9 +16,8 @@ from tuplet.datasets import Dataset, load_dataset
 from tuplet.evaluate.comparison import FACTS, Comparison
 from tuplet.evaluate.fingerprint import data_digest, describe
 from tuplet.evaluate.folds import make_folds
-from tuplet.evaluate.jobs import Job, Plan, Terms
+from tuplet.evaluate.jobs import FoldPlan, Job, Terms, run_all
 from tuplet.evaluate.peers import PeerClassifier
-from tuplet.evaluate.running import run_all
 from tuplet.evaluate.store import Store
 from tuplet.evaluate.work import Scorer
 from tuplet.exceptions import InputError
@@ -230,11 +229,11 @@ def _named_sets(datasets: Any) -> Iterator[tuple[str, Dataset]]:
         raise InputError("compare: there are no data sets to compare models on.")
 
 
-def _plan(name: str, data: Dataset, cv: Any, seed: int) -> Plan:
+def _plan(name: str, data: Dataset, cv: Any, seed: int) -> FoldPlan:
     X: Any = data.X
     if hasattr(X, "tocsr"):  # of other sparse matrices no rows can be taken
         X = X.tocsr()
     folds = make_folds(
         cv, X, data.Y, train=data.train, folds=data.folds, groups=data.groups, random_state=seed
     )
-    return Plan(name, X, data.Y, folds, int(seed), data_digest(X, data.Y))
+    return FoldPlan(name, X, data.Y, folds, int(seed), data_digest(X, data.Y))

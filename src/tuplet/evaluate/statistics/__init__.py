@@ -22,9 +22,16 @@ Benavoli, Corani, Demšar, Zaffalon, Time for a change: a tutorial for comparing
 Bayesian analysis, JMLR 18, 2017.
 """
 
-from tuplet.evaluate.statistics.adjust import holm
 from tuplet.evaluate.statistics.bayes import BayesianSignedRank, bayesian_signed_rank
-from tuplet.evaluate.statistics.posthoc import all_pairs, conover, nemenyi, versus_control
+from tuplet.evaluate.statistics.posthoc import (
+    ControlTests,
+    PairTests,
+    all_pairs,
+    conover,
+    holm,
+    nemenyi,
+    versus_control,
+)
 from tuplet.evaluate.statistics.ranks import (
     AlignedFriedman,
     Friedman,
@@ -32,7 +39,6 @@ from tuplet.evaluate.statistics.ranks import (
     friedman,
     friedman_aligned,
 )
-from tuplet.evaluate.statistics.results import ControlTests, PairTests
 from tuplet.evaluate.statistics.signed_ranks import SignedRanks, wilcoxon
 from tuplet.evaluate.statistics.ttests import PairedT, paired_t
 
