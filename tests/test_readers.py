@@ -20,7 +20,7 @@ from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 from draws import examples
 from tuplet.datasets import Dataset, read_svmlight, read_table, write_arff, write_parquet
 from tuplet.datasets.files.chunks import read_chunks
-from tuplet.datasets.files.mat5 import read_variables
+from tuplet.datasets.files.mat import read_mat_variables
 from tuplet.exceptions import DataFormatError, InputError, NoTargetsError, TupletError
 
 # -- CSV and TSV -------------------------------------------------------------------------------------------
@@ -529,7 +529,7 @@ def test_variables_agree_with_scipy(packed):
         "g": np.array([[1.5, -2]], dtype=np.float32), "h": {"u": np.eye(2), "v": {"w": "deep"}},
     }  # fmt: skip
     content = mat(packed=packed, **made)
-    read = read_variables(content)
+    read = read_mat_variables(content)
     theirs = {name: value for name, value in loadmat(BytesIO(content)).items() if not name.startswith("__")}
     assert set(read) == set(theirs) == set(made)
     for name in "abdeg":

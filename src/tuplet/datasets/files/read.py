@@ -10,16 +10,15 @@ import pandas as pd
 from tuplet.datasets.base import Dataset
 from tuplet.datasets.files.arff_reader import read_arff
 from tuplet.datasets.files.mat import read_mat
-from tuplet.datasets.files.mulan import beside, read_labels
 from tuplet.datasets.files.parquet import read_parquet
-from tuplet.datasets.files.source import Source, Where, detect, open_source
+from tuplet.datasets.files.source import FileContent, Where, detect, open_source
 from tuplet.datasets.files.svmlight import read_svmlight_table
-from tuplet.datasets.files.table import Table, make_dataset, take_shipped
-from tuplet.datasets.files.targets import Targets, choose_targets
+from tuplet.datasets.files.table import FileTable, make_dataset, take_shipped
+from tuplet.datasets.files.targets import Targets, choose_targets, find_label_list, read_label_list
 from tuplet.datasets.files.text import read_csv, read_tsv
 from tuplet.exceptions import InputError, NoTargetsError
 
-_READERS: dict[str, Callable[[Source], Table]] = {
+_READERS: dict[str, Callable[[FileContent], FileTable]] = {
     "arff": read_arff,
     "csv": read_csv,
     "mat": read_mat,
@@ -112,22 +111,24 @@ def read_table(
     return make_dataset(table if name is None else replace(table, name=name), chosen)
 
 
-def read_frame(source: Source, format: str) -> pd.DataFrame:
+def read_frame(source: FileContent, format: str) -> pd.DataFrame:
     """Return all columns of a file of this format, those that are no features included."""
     return _READERS[format](source).frame
 
 
-def _targets(table: Table, source: Source, targets: Targets | None, labels: Where | None) -> list[str]:
+def _targets(
+    table: FileTable, source: FileContent, targets: Targets | None, labels: Where | None
+) -> list[str]:
     columns = [str(name) for name in table.frame.columns]
     if targets is not None:
         return choose_targets(targets, columns, source.name)
     if labels is not None:
-        return read_labels(open_source(labels), columns)
+        return read_label_list(open_source(labels), columns)
     if table.targets is not None:
         return list(table.targets)
-    beside_it = beside(source.path)
-    if beside_it is not None:
-        return read_labels(open_source(beside_it), columns)
+    found = find_label_list(source.path)
+    if found is not None:
+        return read_label_list(open_source(found), columns)
     raise NoTargetsError(
         f"read_table: nothing says which columns of {source.name!r} are class variables; give targets=, by"
         f" name, pattern or position, of {', '.join(columns[:8])}{' ...' if len(columns) > 8 else ''}."
