@@ -263,6 +263,8 @@ def test_data_commands(tmp_path):
     assert "penguins" in run("data", "list").output
     run("data", "get", "penguins", tmp_path / "p.parquet")
     run("data", "convert", tmp_path / "p.parquet", tmp_path / "p.arff")
+    run("data", "convert", tmp_path / "p.parquet", tmp_path / "p.tab")
+    assert (tmp_path / "p.tab").read_text().startswith("bill_length_mm\t")
     data = tuplet.read_table(tmp_path / "p.arff")
     assert list(data.Y) == TARGETS.split(",")
     assert "tells no format" in run("data", "get", "penguins", tmp_path / "p.xyz", code=1).stderr

@@ -186,7 +186,7 @@ def test_targets(targets, expected):
         ("re:(", "is no regular expression"),
         (True, "found True"),
         ([1.5], "found 1.5"),
-        (None, "nothing says which columns .* are class variables; give targets=.* of x, y"),
+        (None, "the class variables of .* are not known; give targets=.* of x, y"),
         (slice(5, 9), "has no column"),
     ],
 )
@@ -321,7 +321,7 @@ def test_meka_and_mulan_name_the_labels(tmp_path):
     assert list(read_table(path).Y.columns) == ["c d", "a"]
     assert list(read_table(path, "b").Y.columns) == ["b"]
     assert list(read_table(BytesIO(path.read_bytes()), labels=labels).Y.columns) == ["c d", "a"]
-    with pytest.raises(InputError, match="nothing says which columns"):
+    with pytest.raises(InputError, match=r"class variables of .* are not known"):
         read_table(BytesIO(path.read_bytes()))
 
 
@@ -366,7 +366,7 @@ def test_broken_label_lists(xml, message):
         ("@attribute a real\n@data\n{a 1}\n", 3, "expected 'position value'"),
         ("@attribute a real\n@data\n{0 1}\n{0 b}\n", 4, "'b' is no number"),
         ("@attribute a date yyyy\n@data\nx\n", None, "a date of 'a'"),
-        ("@relation 'r: -C 3'\n@attribute a real\n@data\n1\n", None, "says -C 3, but there are 1"),
+        ("@relation 'r: -C 3'\n@attribute a real\n@data\n1\n", None, "has -C 3, but there are 1"),
         ("% tuplet: {\n@attribute a real\n@data\n1\n", 1, "note of write_arff is damaged"),
         ("% tuplet: {}\n@attribute a real\n@data\n1\n", None, "note about types and targets does not fit"),
     ],
@@ -437,7 +437,7 @@ def test_broken_svmlight_files(text, line, message):
 
 
 def test_svmlight_files_without_labels():
-    with pytest.raises(NoTargetsError, match="nothing says which columns"):
+    with pytest.raises(NoTargetsError, match=r"class variables of .* are not known"):
         read_table(StringIO("1:2\n"), format="svmlight")
     with pytest.raises(DataFormatError, match="no row has a label"):
         read_svmlight(StringIO("1:2\n"))

@@ -1,4 +1,4 @@
-"""Folds of a data set: from any way to give them, or stratified by the labels of all class variables."""
+"""Folds of a data set: given in any form, or stratified by the labels of all class variables."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def make_folds(
     groups: Any = None,
     random_state: Seed = 0,
 ) -> Folds:
-    """Positions of training and test rows, from any way to say how a data set is to be split.
+    """Return the positions of training and test rows for a data set and any kind of `cv`.
 
     Parameters
     ----------
@@ -47,8 +47,8 @@ def make_folds(
     folds : array, shape (n,), optional
         The folds that come with the data: which fold tests a row.
     groups : array, shape (n,), optional
-        What belongs together: rows of a group stay on the same side of stratified folds, and splitters such
-        as scikit-learn's `GroupKFold` are told.
+        What belongs together: rows of a group stay on the same side of stratified folds. They are passed to
+        splitters such as scikit-learn's `GroupKFold`.
     random_state : int, Generator or None
         For stratified folds.
 
@@ -91,8 +91,8 @@ class StratifiedFolds:
     Notes
     -----
     A label is a pair (class variable, category). The rarest of those that are left goes first: each of its
-    rows joins the fold that lacks most of it, then the one with most room, then a random one. A missing label
-    asks for nothing. Unlike in the original, a fold takes no more rows than its share, so that the sizes
+    rows joins the fold that lacks most of it, then the one with most room, then a random one. Missing labels
+    are ignored. Unlike in the original, a fold takes no more rows than its share, so that the sizes
     of the folds differ by at most one row. Where groups are kept together they may differ by more.
 
     References
@@ -175,7 +175,7 @@ def duplicate_groups(X: Any) -> Positions:
     return number
 
 
-# -- folds that are given --------------------------------------------------------------------------------
+# -- folds that are given ----------------------------------------------------------------------------------
 
 
 def _made(cv: Any, X: Any, Y: Any, groups: Any, random_state: Seed) -> Iterable[Any]:
@@ -196,7 +196,7 @@ def _made(cv: Any, X: Any, Y: Any, groups: Any, random_state: Seed) -> Iterable[
 
 
 def _by_splitter(cv: Any, X: Any, Y: Any, groups: Any) -> list[Any]:
-    given = {} if groups is None else {"groups": groups}  # splitters of others may not know of groups
+    given = {} if groups is None else {"groups": groups}  # other splitters may have no parameter groups
     try:
         return list(cv.split(X, Y, **given))
     except (TypeError, ValueError) as error:
@@ -285,8 +285,8 @@ class _Dealer:
         self.left = np.asarray(counts.sum(axis=0), dtype=np.int64).ravel()
         self.room = np.full(n_splits, self.n // n_splits)
         self.room[: self.n % n_splits] += 1
-        # What each fold still wants of each label, times n, which makes it an integer and comparisons exact.
-        self.wanted = np.outer(self.room, self.left)
+        # What each fold still lacks of each label, times n, which makes it an integer and comparisons exact.
+        self.lacking = np.outer(self.room, self.left)
         self.fold = np.full(len(sizes), UNKNOWN, dtype=np.intp)
         self.n_items_left, self.empty = len(sizes), np.ones(n_splits, dtype=bool)
         self.lots = rng.random(len(sizes))
@@ -318,8 +318,8 @@ class _Dealer:
             if not len(best):
                 best = np.flatnonzero(self.room == self.room.max())
         if label is not None:
-            wanted = self.wanted[best, label]
-            best = best[wanted == wanted.max()]
+            lacking = self.lacking[best, label]
+            best = best[lacking == lacking.max()]
         room = self.room[best]
         best = best[room == room.max()]
         self._book(item, best[int(self.lots[item] * len(best))], size)
@@ -328,7 +328,7 @@ class _Dealer:
         own = slice(self.counts.indptr[item], self.counts.indptr[item + 1])
         labels, numbers = self.counts.indices[own], self.counts.data[own]
         self.fold[item] = fold
-        self.wanted[fold, labels] -= self.n * numbers
+        self.lacking[fold, labels] -= self.n * numbers
         self.left[labels] -= numbers
         self.room[fold] -= size
         self.empty[fold] = False
@@ -336,7 +336,7 @@ class _Dealer:
 
 
 def _label_matrix(codes: Codes, cards: tuple[int, ...]) -> sparse.csr_array:
-    """Which labels (n, sum of cards) each row has; a missing one is no label."""
+    """Return which labels (n, sum of cards) each row has; missing labels are left out."""
     offsets = np.concatenate(([0], np.cumsum(cards)))
     rows, variables = np.nonzero(codes != UNKNOWN)
     columns = offsets[variables] + codes[rows, variables]

@@ -108,7 +108,7 @@ class Job:
 
     @property
     def identity(self) -> Record:
-        """What a record says about where it belongs."""
+        """Entries of a record that name its place in a comparison."""
         names = {"dataset": self.dataset, "model": self.model, "fold": self.fold}
         return names | {
             "settings": self.settings,
@@ -222,7 +222,7 @@ def _warn_interrupted(done: int, total: int, store: Store | None) -> None:
     )
 
 
-# -- one fit ---------------------------------------------------------------------------------------------
+# -- one fit -----------------------------------------------------------------------------------------------
 
 
 def run_job(job: Job, terms: Terms, store: Store | None) -> tuple[Job, Record]:
@@ -238,8 +238,8 @@ def run_job(job: Job, terms: Terms, store: Store | None) -> tuple[Job, Record]:
         done = _without_scores("crashed", f"{crash}{advice}")
     except Exception as error:
         done = _without_scores("failed", "") | failed(error)
-    said = {"time_limit": terms.time_limit, "n_threads": terms.n_threads, "finished": time.time()}
-    record = job.identity | done | said | {"scorers": job.asked}
+    conditions = {"time_limit": terms.time_limit, "n_threads": terms.n_threads, "finished": time.time()}
+    record = job.identity | done | conditions | {"scorers": job.asked}
     return job, record if store is None else _kept(record, job, store)
 
 

@@ -200,7 +200,7 @@ def _collected_warnings(record: Record) -> Iterator[None]:
     record["warnings"] = [text if n == 1 else f"{text} ({n} times)" for text, n in counts.most_common(10)]
 
 
-# -- memory ----------------------------------------------------------------------------------------------
+# -- memory ------------------------------------------------------------------------------------------------
 
 
 class _MemoryMeter:

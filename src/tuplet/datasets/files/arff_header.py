@@ -71,7 +71,7 @@ class Header:
             return None
         n, names = int(match[1]), [attribute.name for attribute in self.attributes]
         if not 0 < abs(n) <= len(names):
-            source.fail(f"the relation says -C {n}, but there are {len(names)} attributes; give targets=.")
+            source.fail(f"the relation has -C {n}, but there are {len(names)} attributes; give targets=.")
         return tuple(names[:n] if n > 0 else names[n:])
 
     @property
@@ -121,26 +121,26 @@ def _attribute(source: FileContent, text: str, line: int) -> Attribute:
     match = _ATTRIBUTE.fullmatch(text)
     if match is None:
         source.fail(f"expected '@attribute name type', found {text[:40]!r}.", line)
-    name, said = _unquote(match[1]), match[2].strip()
-    if said.startswith("{"):
-        return Attribute(name, "nominal", _values(source, said, line))
-    word, _, rest = said.partition(" ")
+    name, declared = _unquote(match[1]), match[2].strip()
+    if declared.startswith("{"):
+        return Attribute(name, "nominal", _values(source, declared, line))
+    word, _, rest = declared.partition(" ")
     if word.lower() == "relational":
         source.fail(f"{name!r} is relational, a table within a row, which is not read; flatten it.", line)
     kind = _KINDS.get(word.lower())
     if kind is None:
         source.fail(
             f"the type of {name!r} must be numeric, real, integer, string, date or {{a, b}}; found"
-            f" {said[:30]!r}.",
+            f" {declared[:30]!r}.",
             line,
         )
     return Attribute(name, kind, format=_date_format(source, rest, line) if kind == "date" else "")
 
 
-def _values(source: FileContent, said: str, line: int) -> tuple[str, ...]:
-    if not said.endswith("}"):
+def _values(source: FileContent, declared: str, line: int) -> tuple[str, ...]:
+    if not declared.endswith("}"):
         source.fail("the list of values has no closing brace; the line may be cut short.", line)
-    inner = said[1:-1]
+    inner = declared[1:-1]
     try:
         values = ["?" if value is None else value for value in split_fields(inner)] if inner.strip() else []
     except BadTokenError as error:
@@ -150,9 +150,9 @@ def _values(source: FileContent, said: str, line: int) -> tuple[str, ...]:
     return tuple(values)
 
 
-def _date_format(source: FileContent, said: str, line: int) -> str:
+def _date_format(source: FileContent, declared: str, line: int) -> str:
     """Return a Java date format as Python has it."""
-    java = _unquote(said.strip()) or "yyyy-MM-dd'T'HH:mm:ss"
+    java = _unquote(declared.strip()) or "yyyy-MM-dd'T'HH:mm:ss"
     pieces = _DATE.findall(java)
     if "".join(pieces) != java:
         source.fail(
@@ -161,7 +161,7 @@ def _date_format(source: FileContent, said: str, line: int) -> str:
     return "".join(_STRPTIME.get(piece) or piece.strip("'").replace("%", "%%") for piece in pieces)
 
 
-# -- fields ----------------------------------------------------------------------------------------------
+# -- fields ------------------------------------------------------------------------------------------------
 
 
 def split_fields(text: str) -> list[str | None]:

@@ -146,7 +146,7 @@ class _Columns:
         return pd.DataFrame(columns)
 
 
-# -- columns ---------------------------------------------------------------------------------------------
+# -- columns -----------------------------------------------------------------------------------------------
 
 
 def _parse(attribute: Attribute, tokens: _Tokens) -> npt.NDArray[Any]:

@@ -39,7 +39,7 @@ def write_arff(dataset: Dataset, path: Where, *, meka: bool = True) -> None:
     path : str, Path or file object
         "-" is standard output; a path that ends in .gz is packed.
     meka : bool
-        With True, class variables come first and the relation says `-C m`, as MEKA wants it. With False they
+        With True, class variables come first and the relation has `-C m`, as MEKA requires. With False they
         come last, and a list of labels in Mulan's XML is written beside the file.
 
     Examples

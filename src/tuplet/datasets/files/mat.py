@@ -37,7 +37,7 @@ _MAX_UNPACKED = 2**31
 def read_mat(source: FileContent) -> FileTable:
     """Read `data` (a matrix, or a struct with orig and norm) and `target`; features x1, ..., classes y1, ...
 
-    `orig` is preferred: it has the discrete features as they are, and `data_type` says which these are.
+    `orig` is preferred: it has the discrete features as they are, and `data_type` lists these.
     """
     variables = _load(source)
     data, target = _variable(source, variables, _DATA), _variable(source, variables, _TARGET)
@@ -48,8 +48,8 @@ def read_mat(source: FileContent) -> FileTable:
         _declare(source, frame, variables.get("data_type"))
     labels = pd.DataFrame(_labels(Y), columns=[f"y{j + 1}" for j in range(Y.shape[1])])
     folds = _folds(variables.get("idx_folds"), len(X))
-    said = variables.get("data_name")
-    name = said if isinstance(said, str) and said else source.stem
+    title = variables.get("data_name")
+    name = title if isinstance(title, str) and title else source.stem
     return FileTable(pd.concat([frame, labels], axis=1), tuple(labels.columns), name, folds=folds)
 
 
@@ -142,7 +142,7 @@ def _folds(cells: Any, n: int) -> npt.NDArray[np.intp] | None:
     return None if (folds < 0).any() else folds
 
 
-# -- variables -------------------------------------------------------------------------------------------
+# -- variables ---------------------------------------------------------------------------------------------
 
 
 class _MatError(Exception):

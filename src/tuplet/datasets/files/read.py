@@ -48,7 +48,7 @@ def read_table(
         regular expression if it starts with "re:", or else a pattern with `*`, `?` and `[...]`. Regular
         expressions match whole names. An integer is a position, from 0, or from the end if negative. An empty
         list: all are features.
-        By default what the file itself says: see Notes.
+        By default those that the file itself declares: see Notes.
     format : {"arff", "csv", "mat", "parquet", "svmlight", "tsv"}, optional
         By default that of the suffix, or what the content looks like.
     labels : str, Path or file object, optional
@@ -63,11 +63,11 @@ def read_table(
     Raises
     ------
     DataFormatError
-        If the file is damaged, cut short, or not of its format; `line` says where.
+        If the file is damaged, cut short, or not of its format; `line` is the place.
     InputError
         If there is no such file.
     NoTargetsError
-        If nothing says which columns are class variables.
+        If neither the file nor `targets` determines the class variables.
 
     Notes
     -----
@@ -77,7 +77,7 @@ def read_table(
         numbers, booleans (true, false) or text; features that are all dates or points in time of ISO 8601
         (2024-05-16) are dates. Empty fields, `?`, `NA`, `N/A`, `#N/A`, `NaN` and `null` are missing.
     parquet
-        Needs pyarrow. Files of `write_parquet` know their class variables.
+        Needs pyarrow. Files of `write_parquet` declare their class variables.
     arff
         Dense and sparse. Nominal attributes are Categoricals in the declared order. The class variables are
         what `write_arff` noted, MEKA's `-C n` in the relation name (the first n, or the last |n|), or those
@@ -130,6 +130,6 @@ def _targets(
     if found is not None:
         return read_label_list(open_source(found), columns)
     raise NoTargetsError(
-        f"read_table: nothing says which columns of {source.name!r} are class variables; give targets=, by"
+        f"read_table: the class variables of {source.name!r} are not known; give targets=, by"
         f" name, pattern or position, of {', '.join(columns[:8])}{' ...' if len(columns) > 8 else ''}."
     )

@@ -58,7 +58,7 @@ class FileContent:
         return Path(name).stem or "data"
 
     def error(self, found: str, line: int | None = None) -> DataFormatError:
-        """Return the error about this file; `found` says what is wrong and what to do."""
+        """Return the error about this file; `found` is the problem and what to do."""
         line = None if line is None else line + self.lines_before
         where = f"{self.name!r}" + (f", line {line:,}" if line is not None else "")
         return DataFormatError(f"read_table: {where}: {found}", line=line)

@@ -124,7 +124,7 @@ def as_label(column: pd.Series) -> pd.Series:
     return column
 
 
-# -- notes -----------------------------------------------------------------------------------------------
+# -- notes -------------------------------------------------------------------------------------------------
 
 
 def require_writable(dataset: Dataset, writer: str) -> None:
@@ -208,24 +208,24 @@ def _applied(table: FileTable, note: dict[str, Any]) -> FileTable:
     )
 
 
-def _typed(column: pd.Series, said: Any) -> pd.Series:
+def _typed(column: pd.Series, dtype_note: Any) -> pd.Series:
     is_nominal = isinstance(column.dtype, pd.CategoricalDtype)
-    if isinstance(said, dict):
-        dtype = pd.CategoricalDtype(said["categories"], ordered=said["ordered"])
+    if isinstance(dtype_note, dict):
+        dtype = pd.CategoricalDtype(dtype_note["categories"], ordered=dtype_note["ordered"])
         if not is_nominal:
             return pd.Series(pd.Categorical(column, dtype=dtype), name=column.name)
         if len(dtype.categories) < len(column.cat.categories):
             raise ValueError(f"{column.name!r} has other categories")
         return pd.Series(_recoded(column, dtype), name=column.name)
     if not is_nominal:
-        return column if str(column.dtype) == said else column.astype(said)
-    # Labels that are no Categoricals are nominal in ARFF, which MEKA asks for.
+        return column if str(column.dtype) == dtype_note else column.astype(dtype_note)
+    # Labels that are not Categoricals are nominal in ARFF, which MEKA requires.
     values = column.astype(object)
-    if said in ("bool", "boolean"):
+    if dtype_note in ("bool", "boolean"):
         values = values.map({"0": False, "1": True})
-    elif said not in ("str", "object", "string"):
+    elif dtype_note not in ("str", "object", "string"):
         values = values.map(_number, na_action="ignore")
-    return values.astype(said)
+    return values.astype(dtype_note)
 
 
 def _recoded(column: pd.Series, dtype: pd.CategoricalDtype) -> pd.Categorical:

@@ -56,7 +56,7 @@ def _matching(target: Target, columns: Sequence[str], where: str) -> Sequence[st
     found = columns[target] if isinstance(target, slice) else _named(target, columns)
     if not found:
         raise InputError(
-            f"read_table: {where!r} has no column that targets={_said(target)} stands for; its columns are"
+            f"read_table: {where!r} has no column that targets={_as_text(target)} stands for; its columns are"
             f" {_listing(columns)}."
         )
     return found
@@ -96,7 +96,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
         ) from None
 
 
-def _said(target: str | slice | re.Pattern[str]) -> str:
+def _as_text(target: str | slice | re.Pattern[str]) -> str:
     return repr(target.pattern if isinstance(target, re.Pattern) else target)
 
 
@@ -105,7 +105,7 @@ def _listing(columns: Sequence[str]) -> str:
     return ", ".join(columns[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
-# -- Mulan's lists of labels -----------------------------------------------------------------------------
+# -- Mulan's lists of labels -------------------------------------------------------------------------------
 
 
 def find_label_list(path: Path | None) -> Path | None:

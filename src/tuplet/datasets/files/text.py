@@ -22,7 +22,7 @@ MISSING = ["", "?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL"]
 
 
 def read_csv(source: FileContent) -> FileTable:
-    """Read a table whose first line tells the separator: the most frequent of comma, semicolon and tab."""
+    """Read a table; its separator is the most frequent of comma, semicolon and tab in the first line."""
     return _read(source, None)
 
 

@@ -219,7 +219,7 @@ class _Pair:
         return ",  ".join(f"{text}: {count}" for text, count in counts.items() if count)
 
 
-# -- points ----------------------------------------------------------------------------------------------
+# -- points ------------------------------------------------------------------------------------------------
 
 
 def _square(ax: Axes, scores: Floats, errors: Floats) -> tuple[float, float]:
@@ -326,7 +326,7 @@ def _cost(box: Any, drawn: Floats, taken: list[Any], inside: Any) -> float:
     return 100 * sum(box.overlaps(other) for other in taken) + 10 * outside + float(covered.all(axis=1).sum())
 
 
-# -- bars ------------------------------------------------------------------------------------------------
+# -- bars --------------------------------------------------------------------------------------------------
 
 
 def _error_lengths(pair: _Pair, errors: pd.DataFrame | pd.Series | None) -> Floats:
@@ -342,7 +342,7 @@ def _draw_bars(ax: Axes, difference: Floats, outcome: np.ndarray, errors: Floats
     drawn = np.clip(difference, -limit, limit)
     cut = drawn != difference
     colors = [_LOOKS[side][0] for side in outcome]
-    # A cut bar is two pieces: what is between them says that it is longer.
+    # A cut bar is drawn in two pieces; the gap between them shows that it is longer.
     ax.barh(rows, np.where(cut, 0.8 * drawn, drawn), color=colors, height=0.7)
     ends = np.where(cut, 0.15 * drawn, 0.0)
     ax.barh(rows, ends, left=np.where(cut, 0.85 * drawn, 0.0), color=colors, height=0.7)

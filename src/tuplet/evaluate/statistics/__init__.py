@@ -1,7 +1,7 @@
 """Statistics of comparisons: whether one model is better than another, beyond chance.
 
 Scores come as a pandas DataFrame, a row for each data set (or fold) and a column for each model; GREATER IS
-BETTER, so pass the negative of a loss. Rows with a gap are left out, and every result says how many.
+BETTER, so pass the negative of a loss. Rows with a gap are left out; every result has their number.
 
 | question | ask |
 |---|---|

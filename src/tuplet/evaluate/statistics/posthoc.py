@@ -305,7 +305,7 @@ def versus_control(
     check_choice("versus_control", "method", method, ("holm", "bonferroni-dunn"))
     ranked = _rank("versus_control", scores, ranks)
     if control not in ranked.models:
-        complete_rows("versus_control", scores, [control, ranked.models[0]])  # says what is wrong
+        complete_rows("versus_control", scores, [control, ranked.models[0]])  # raises the error
     means = mean_ranks(ranked.matrix, ranked.complete, f"average {ranks} rank")
     lines = pd.DataFrame({"rank_difference": means[control] - means.drop(control)})
     lines["z"] = lines["rank_difference"] / ranked.scale
