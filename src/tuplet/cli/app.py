@@ -292,7 +292,7 @@ def demo(
 @data_app.command("list")
 @command
 def data_list() -> None:
-    """List the benchmark sets that can be had by name."""
+    """List the data sets that can be loaded by name."""
     from tuplet.cli.data import list_sets
 
     list_sets()
@@ -301,10 +301,10 @@ def data_list() -> None:
 @data_app.command("get")
 @command
 def data_get(
-    name: Annotated[str, typer.Argument(help="Name of a set; penguins comes with the package.")],
+    name: Annotated[str, typer.Argument(help="Name of a set, as `tuplet data list` prints it.")],
     file: Annotated[str, typer.Argument(help="Where it goes: .csv, .tsv, .parquet or .arff.")],
 ) -> None:
-    """Write a benchmark set to a file."""
+    """Write a data set to a file."""
     from tuplet.cli.data import get
 
     require_output(file)

@@ -1,8 +1,7 @@
-"""`tuplet data`: benchmark sets, and tables from one format into another."""
+"""`tuplet data`: data sets by name, and tables from one format into another."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import IO
 
 import pandas as pd
@@ -10,6 +9,7 @@ import pandas as pd
 from tuplet.cli.terminal import out, remark, say, show
 from tuplet.datasets import Dataset, list_datasets, load_dataset, write_arff, write_parquet
 from tuplet.datasets.files.atomic import write_bytes
+from tuplet.datasets.files.source import suffix_format
 from tuplet.datasets.files.table import all_columns
 from tuplet.datasets.files.text import MISSING
 from tuplet.exceptions import InputError
@@ -18,9 +18,9 @@ _WRITERS = ("arff", "csv", "parquet", "tsv")
 
 
 def list_sets() -> None:
-    """Print the names of all sets that `load_dataset` knows."""
+    """Print what `load_dataset` can load."""
     sets = list_datasets()
-    columns = ["name", "task", "rows", "features", "variables", "split"]
+    columns = ["name", "task", "rows", "features", "variables", "source"]
     rows = [tuple(line) for line in sets[columns].astype(str).itertuples(index=False)]
     console = out()
     show("Data sets", columns, rows, left=2)
@@ -28,7 +28,7 @@ def list_sets() -> None:
 
 
 def convert(data: Dataset, target: str) -> None:
-    """Write a table and say so."""
+    """Write a table and print its size."""
     write_dataset(data, target)
     n, d, m = len(data.X), data.X.shape[1], data.Y.shape[1]
     say(f"{n:,} rows, {d:,} features, {m:,} class variables into {target}.")
@@ -36,15 +36,15 @@ def convert(data: Dataset, target: str) -> None:
 
 def write_dataset(data: Dataset, target: str) -> None:
     """Write a table in the format of the suffix."""
-    suffix = Path(target.removesuffix(".gz")).suffix.lower().lstrip(".")
-    if suffix in ("parquet", "pq"):
+    format = suffix_format(target)
+    if format == "parquet":
         write_parquet(data, target)
-    elif suffix == "arff":
+    elif format == "arff":
         write_arff(data, target)
-    elif suffix in ("csv", "tsv"):
+    elif format in ("csv", "tsv"):
         frame = all_columns(data)
         _warn_of_lost_text(frame)
-        text = frame.to_csv(index=False, sep="\t" if suffix == "tsv" else ",", lineterminator="\n")
+        text = frame.to_csv(index=False, sep="\t" if format == "tsv" else ",", lineterminator="\n")
 
         def write(file: IO[bytes]) -> None:
             file.write(text.encode())
@@ -55,7 +55,7 @@ def write_dataset(data: Dataset, target: str) -> None:
 
 
 def _warn_of_lost_text(frame: pd.DataFrame) -> None:
-    """Say which columns hold text that reads as a missing value."""
+    """Name the columns that hold text that is read as a missing value."""
     for name, column in frame.items():
         if column.dtype.kind not in "biufmM" and column.dropna().astype(str).isin(MISSING).any():
             remark(
@@ -65,5 +65,5 @@ def _warn_of_lost_text(frame: pd.DataFrame) -> None:
 
 
 def get(name: str, target: str) -> None:
-    """Write a benchmark set to a file."""
+    """Write a data set to a file."""
     convert(load_dataset(name), target)

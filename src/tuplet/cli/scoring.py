@@ -16,7 +16,7 @@ from tuplet.cli.tables import Columns
 from tuplet.cli.terminal import out, remark, say, show
 from tuplet.datasets import Dataset
 from tuplet.evaluate import compare, default_peers
-from tuplet.evaluate.work import Answer
+from tuplet.evaluate.work import CachedPrediction
 from tuplet.exceptions import InputError
 from tuplet.metrics import exact_match, get_scorer
 from tuplet.models import IndependentClassifier
@@ -34,7 +34,7 @@ _SCORES = {
 }
 
 
-def scores_of(answer: Answer, X: Any, Y: pd.DataFrame) -> dict[str, float]:
+def scores_of(answer: CachedPrediction, X: Any, Y: pd.DataFrame) -> dict[str, float]:
     """Return the scores of a prediction for rows whose labels are known."""
     return {name: float(get_scorer(name)(answer, X, Y)) for name in _SCORES}
 
@@ -45,7 +45,7 @@ def evaluate_model(model: Any, path: str, format: str | None, as_json: bool) -> 
     frame = columns.whole(path, format)
     X, Y = columns.features_of(frame, path), columns.labels_of(frame, path)
     _warn_of_new_labels(model.space_, Y)
-    answer = Answer(model, X)
+    answer = CachedPrediction(model, X)
     ours, each = scores_of(answer, X, Y), _by_variable(answer.prediction, Y)
     if as_json:
         said = {"rows": len(Y), "scores": ours, "accuracy": each}
@@ -53,7 +53,7 @@ def evaluate_model(model: Any, path: str, format: str | None, as_json: bool) -> 
         return
     # Of the labels one by one: with many variables, frequencies of combinations would know the rows by heart.
     frequencies = IndependentClassifier(DummyClassifier(strategy="prior")).fit(X, Y)
-    floor = scores_of(Answer(frequencies, X), X, Y)
+    floor = scores_of(CachedPrediction(frequencies, X), X, Y)
     console = out()
     rows = [(name, about, f"{ours[name]:.3f}", f"{floor[name]:.3f}") for name, about in _SCORES.items()]
     where = "standard input" if path == "-" else path

@@ -16,13 +16,13 @@ import pandas as pd
 from tuplet.cli.outputs import is_special
 from tuplet.cli.pieces import Piece
 from tuplet.datasets.files.atomic import open_atomic
+from tuplet.datasets.files.source import SUFFIXES
 from tuplet.exceptions import InputError, MissingDependencyError
 
 FORMATS = ("csv", "tsv", "parquet", "jsonl")
-_SUFFIXES = {
-    ".csv": "csv", ".txt": "csv", ".tsv": "tsv", ".tab": "tsv", ".parquet": "parquet", ".pq": "parquet",
-    ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl",
-}  # fmt: skip
+_SUFFIXES = {suffix: format for suffix, format in SUFFIXES.items() if format in FORMATS} | dict.fromkeys(
+    (".jsonl", ".ndjson", ".json"), "jsonl"
+)
 
 _GROUP = 100_000
 """Rows of a group of a Parquet file; small ones would be slow to read."""
