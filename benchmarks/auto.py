@@ -34,9 +34,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from benchmark_sets import benchmark_names, load_benchmark
 from sklearn.model_selection import KFold
 
+from benchmark_sets import benchmark_names, load_benchmark
 from tuplet import AutoJointClassifier
 from tuplet.datasets import Dataset, load_penguins
 from tuplet.evaluate import default_peers

@@ -24,8 +24,8 @@ from pathlib import Path
 import matplotlib
 import numpy as np
 import pandas as pd
-from benchmark_sets import load_benchmark, load_benchmarks
 
+from benchmark_sets import load_benchmark, load_benchmarks
 from tuplet import (
     BayesNetClassifier,
     ChainClassifier,

@@ -15,10 +15,10 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import sys
 
-from benchmark_sets import load_benchmark
 from sklearn.multioutput import ClassifierChain
-from timing import cpu
 
+from benchmark_sets import load_benchmark
+from timing import cpu
 from tuplet import ChainClassifier
 from tuplet.local.logistic import default_estimator
 

@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from benchmark_sets import load_benchmark
 from sklearn.linear_model import LogisticRegression
-from timing import cpu
 
+from benchmark_sets import load_benchmark
+from timing import cpu
 from tuplet import TreeClassifier
 from tuplet.local.many_logistic import LogisticBatch
 from tuplet.models.trees.logistic import LogisticTrees, Settings

@@ -17,9 +17,8 @@ import sys
 import tempfile
 import time
 
-from benchmark_sets import load_benchmark
-
 import tuplet
+from benchmark_sets import load_benchmark
 from tuplet.cli.catalogue import MODELS
 
 FIRST_FIT = """

@@ -17,9 +17,9 @@ import sys
 import time
 from pathlib import Path
 
-from benchmark_sets import load_benchmarks
 from sklearn.ensemble import ExtraTreesClassifier
 
+from benchmark_sets import load_benchmarks
 from tuplet import ChainClassifier, IndependentClassifier, PowersetClassifier, PriorClassifier
 from tuplet.evaluate import Comparison, compare, default_peers
 from tuplet.progress import duration_text

@@ -15,8 +15,8 @@ import time
 
 import numpy as np
 import pandas as pd
-from benchmark_sets import load_benchmark
 
+from benchmark_sets import load_benchmark
 from tuplet import TreeClassifier, TreeMixtureClassifier
 from tuplet.evaluate import StratifiedFolds
 from tuplet.evaluate.report import markdown_table

@@ -35,11 +35,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from arviz_stats.base.array import array_stats
-from benchmark_sets import load_benchmark
 from scipy import stats
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import ShuffleSplit
 
+from benchmark_sets import load_benchmark
 from tuplet.exceptions import TupletWarning
 from tuplet.joint import JointDistribution, Probit
 from tuplet.joint.base import all_outcomes

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from benchmark_sets import load_benchmark
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import KFold
 
+from benchmark_sets import load_benchmark
 from tuplet.local.encoding import FeatureEncoder
 from tuplet.local.inputs import as_floats
 

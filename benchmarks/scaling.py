@@ -12,8 +12,8 @@ import time
 from math import comb
 
 import pandas as pd
-from benchmark_sets import load_benchmark
 
+from benchmark_sets import load_benchmark
 from tuplet import BayesNetClassifier
 from tuplet.evaluate.report import markdown_table
 

@@ -24,9 +24,9 @@ import sys
 from pathlib import Path
 
 import pandas as pd
+
 from benchmark_sets import load_benchmark, load_benchmarks
 from tuned import Tuned
-
 from tuplet import (
     ChainClassifier,
     IndependentClassifier,

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 
 import pandas as pd
 import pytest
-from benchmark_sets import load_benchmark
 from threadpoolctl import threadpool_limits
 
+from benchmark_sets import load_benchmark
 from draws import load_profile
 
 load_profile()

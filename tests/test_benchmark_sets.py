@@ -4,8 +4,8 @@ import os
 import numpy as np
 import pandas as pd
 import pytest
-from benchmark_sets import benchmark_names, load_benchmark, load_benchmarks, read_manifest
 
+from benchmark_sets import benchmark_names, load_benchmark, load_benchmarks, read_manifest
 from tuplet.exceptions import InputError
 from tuplet.space import ClassSpace
 

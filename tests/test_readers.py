@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from benchmark_sets import load_benchmark
 from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 from scipy import sparse
 from scipy.io import loadmat, savemat
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
+from benchmark_sets import load_benchmark
 from draws import examples
 from tuplet.datasets import Dataset, read_svmlight, read_table, write_arff, write_parquet
 from tuplet.datasets.files.chunks import read_chunks

@@ -6,10 +6,10 @@ from io import BytesIO
 import numpy as np
 import pandas as pd
 import pytest
-from benchmark_sets import load_benchmark
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmark_sets import load_benchmark
 from draws import examples
 from tuplet.datasets import Dataset, load_penguins, read_table, write_arff, write_parquet
 from tuplet.datasets.files.atomic import open_atomic
