@@ -40,8 +40,8 @@ from benchmark_sets import benchmark_names, load_benchmark
 from tuplet import AutoJointClassifier
 from tuplet.datasets import Dataset, load_penguins
 from tuplet.evaluate import default_peers
-from tuplet.evaluate.report import markdown_table
 from tuplet.metrics import exact_match
+from tuplet.surface.comparisons import markdown_table
 
 CACHE = Path(__file__).parent / "cache" / "auto"
 FIVE = ("emotions", "scene", "yeast", "Rf1", "Adult")

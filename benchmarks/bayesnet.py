@@ -34,8 +34,8 @@ from tuplet import (
     default_estimator,
 )
 from tuplet.evaluate import Comparison, StratifiedFolds, compare
-from tuplet.evaluate.report import markdown_table
 from tuplet.local import MixedNaiveBayes
+from tuplet.surface.comparisons import markdown_table
 
 matplotlib.use("agg")
 HERE = Path(__file__).parent

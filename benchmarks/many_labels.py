@@ -19,8 +19,8 @@ import pandas as pd
 from benchmark_sets import load_benchmark
 from tuplet import TreeClassifier, TreeMixtureClassifier
 from tuplet.evaluate import StratifiedFolds
-from tuplet.evaluate.report import markdown_table
 from tuplet.metrics import exact_match
+from tuplet.surface.comparisons import markdown_table
 
 CASES = [
     ("enron", "tree, all edges", TreeClassifier(screening=None)),

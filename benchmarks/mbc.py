@@ -39,11 +39,11 @@ from sklearn.pipeline import make_pipeline
 from tuplet import GenerativeBayesNetClassifier, InformationGainFilter, PriorClassifier
 from tuplet.datasets import sample_mdc_problem
 from tuplet.evaluate import Comparison, compare
-from tuplet.evaluate.report import markdown_table
 from tuplet.evaluate.statistics import all_pairs, friedman_aligned, versus_control, wilcoxon
 from tuplet.inference import Exact
 from tuplet.metrics import SCORERS, DecisionScorer, hamming_score
 from tuplet.networks import CountScorer
+from tuplet.surface.comparisons import markdown_table
 
 HERE = Path(__file__).parent
 ROWS, FOLDS = 5000, 5

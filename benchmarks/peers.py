@@ -23,7 +23,7 @@ import pandas as pd
 from auto import FIVE, LONG, PEERS, measure, n_folds, split_of
 from benchmark_sets import load_benchmark
 from tuplet.evaluate import Comparison, compare, default_peers
-from tuplet.evaluate.report import markdown_table
+from tuplet.surface.comparisons import markdown_table
 
 CACHE = Path(__file__).parent / "cache" / "peers"
 SCORES = {"exact_match": "exact match", "joint_log_likelihood": "joint log-likelihood"}

@@ -15,7 +15,7 @@ import pandas as pd
 
 from benchmark_sets import load_benchmark
 from tuplet import BayesNetClassifier
-from tuplet.evaluate.report import markdown_table
+from tuplet.surface.comparisons import markdown_table
 
 CASES = [
     *[(m, 3, 2417) for m in (4, 6, 8, 10, 12, 14)],

@@ -41,8 +41,8 @@ from tuplet import (
 )
 from tuplet.datasets import Dataset
 from tuplet.evaluate import Comparison, StratifiedFolds, compare
-from tuplet.evaluate.report import markdown_table
 from tuplet.metrics import SCORERS, DecisionScorer, macro_f1, micro_f1
+from tuplet.surface.comparisons import markdown_table
 
 HERE = Path(__file__).parent
 SMALL = ("emotions", "scene", "image", "yeast")

@@ -13,7 +13,7 @@ from tuplet.delegates import DELEGATES, delegate
 
 SOURCES = Path(tuplet.__file__).parent
 LOWER = ("models", "prediction", "metrics")
-HIGHER = ("cli", "datasets", "evaluate", "pages", "persistence", "plots", "report")
+HIGHER = ("cli", "datasets", "evaluate", "pages", "persistence", "plots", "report", "surface")
 IMPORTERS = {"delegates.py", "lazy.py", "compiled.py"}
 """Modules that import others by name: two tables of names, and the cache of compiled code."""
 

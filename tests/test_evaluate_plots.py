@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from draws import examples
-from tuplet.evaluate.plots import (
+from tuplet.exceptions import InputError, MissingDependencyError
+from tuplet.surface.comparisons import (
     groups_from_difference,
     plot_calibration,
     plot_centred_boxes,
@@ -21,8 +22,7 @@ from tuplet.evaluate.plots import (
     plot_differences,
     plot_pairs,
 )
-from tuplet.evaluate.plots.pairs import cut_length
-from tuplet.exceptions import InputError, MissingDependencyError
+from tuplet.surface.comparisons.pairs import cut_length
 
 mpl.use("Agg")
 

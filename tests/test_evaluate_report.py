@@ -12,20 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuplet.evaluate.report import (
-    Picture,
-    PlainTable,
-    ScoreTable,
-    Section,
-    html_page,
-    latex_table,
-    markdown_table,
-    text_table,
-)
-from tuplet.evaluate.report.latex import escape_latex
-from tuplet.evaluate.report.terminal import display_width
 from tuplet.exceptions import InputError, MissingDependencyError
+from tuplet.pages import Picture, PlainTable, ScoreTable, Section, html_page
 from tuplet.pages.grid import lay_out
+from tuplet.surface.comparisons import latex_table, markdown_table, text_table
+from tuplet.surface.comparisons.latex import escape_latex
+from tuplet.surface.comparisons.terminal import display_width
 
 mpl.use("Agg")
 

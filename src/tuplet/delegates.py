@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from tuplet.surface.comparisons.views import ScorePlots as ScorePlots
+
 DELEGATES = {
+    "comparison_page": "tuplet.surface.comparisons.views:comparison_page",
+    "latex_table": "tuplet.surface.comparisons.latex:latex_table",
+    "markdown_table": "tuplet.surface.comparisons.markdown:markdown_table",
+    "score_plots": "tuplet.surface.comparisons.views:ScorePlots",
+    "text_table": "tuplet.surface.comparisons.terminal:text_table",
     "save_model": "tuplet.persistence:save_model",
     "write_report": "tuplet.report:write_report",
     "plot_class_feature_graph": "tuplet.plots.graph:plot_class_feature_graph",
@@ -33,6 +40,18 @@ DELEGATES = {
 
 @overload
 def delegate(name: Literal["save_model", "write_report"], *args: Any, **options: Any) -> None: ...
+
+
+@overload
+def delegate(name: Literal["score_plots"], *args: Any, **options: Any) -> ScorePlots: ...
+
+
+@overload
+def delegate(
+    name: Literal["comparison_page", "latex_table", "markdown_table", "text_table"],
+    *args: Any,
+    **options: Any,
+) -> str: ...
 
 
 @overload

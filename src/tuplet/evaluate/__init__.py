@@ -1,11 +1,11 @@
-"""Comparisons of models: the same folds for all, every score from one joint, statistics, pictures, pages.
+"""Comparisons of models: the same folds for all, every score from one joint distribution, statistics.
 
-`compare` runs, `Comparison` holds what came of it. `statistics`, `plots` and `report` take plain frames of
-scores, so that results from elsewhere can be tested and shown with them, too. `default_peers` are the
-classifiers that users would pick instead of Tuplet.
+`compare` fits and scores the models and returns a `Comparison`. `statistics` takes plain frames of scores, so
+that results from elsewhere can be tested with it, too. `default_peers` are the classifiers that users would
+choose instead of Tuplet.
 """
 
-from tuplet.evaluate import plots, report, statistics
+from tuplet.evaluate import statistics
 from tuplet.evaluate.compare import compare
 from tuplet.evaluate.comparison import Comparison
 from tuplet.evaluate.folds import StratifiedFolds, duplicate_groups, make_folds
@@ -20,7 +20,5 @@ __all__ = [
     "default_peers",
     "duplicate_groups",
     "make_folds",
-    "plots",
-    "report",
     "statistics",
 ]

@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterable, Sequence
-from typing import IO, Any, Self, final
+from typing import IO, TYPE_CHECKING, Any, Self, final
 
 import pandas as pd
 
 from tuplet.datasets.files.atomic import write_bytes
-from tuplet.evaluate.report import latex_table, markdown_table, text_table
+from tuplet.delegates import delegate
+from tuplet.evaluate.score_tests import ScoreTests
 from tuplet.evaluate.store import Record, Store
-from tuplet.evaluate.views import ScorePlots, ScoreTests, comparison_page
 from tuplet.evaluate.work import N_BINS
 from tuplet.exceptions import InputError, TupletWarning
+
+if TYPE_CHECKING:
+    from tuplet.delegates import ScorePlots
 
 FACTS = (
     "dataset",
@@ -222,20 +225,20 @@ class Comparison:
 
     @property
     def plot(self) -> ScorePlots:
-        """Pictures of the scores: `result.plot.critical_differences("exact_match")`, and so on."""
-        return ScorePlots(self)
+        """Plots of the scores: `result.plot.critical_differences("exact_match")`, and so on."""
+        return delegate("score_plots", self)
 
     def to_text(self, score: str, *, width: int | None = None) -> str:
         """Table of a score for a terminal, by default of its width."""
-        return text_table(**self._printed(score), width=width)
+        return delegate("text_table", **self._printed(score), width=width)
 
     def to_markdown(self, score: str) -> str:
         """Table of a score in Markdown: mean and standard deviation, best in bold, average ranks below."""
-        return markdown_table(**self._printed(score))
+        return delegate("markdown_table", **self._printed(score))
 
     def to_latex(self, score: str, *, caption: str = "", label: str = "") -> str:
         """Table of a score in LaTeX, with the rules of the package booktabs."""
-        return latex_table(**self._printed(score), caption=caption, label=label)
+        return delegate("latex_table", **self._printed(score), caption=caption, label=label)
 
     def to_html(
         self,
@@ -246,7 +249,9 @@ class Comparison:
     ) -> str:
         """One page with sortable tables and pictures of some scores (by default all); written to `path`."""
         chosen = [scores] if isinstance(scores, str) else scores
-        page = comparison_page(self, tuple(self._column(score) for score in chosen) or self.scores, title)
+        page = delegate(
+            "comparison_page", self, tuple(self._column(score) for score in chosen) or self.scores, title
+        )
         if path is not None:
 
             def write(file: IO[Any]) -> None:
