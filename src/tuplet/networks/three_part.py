@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import NamedTuple, final
 
 from tuplet.exceptions import InputError
-from tuplet.inference.plan import min_fill_order
+from tuplet.inference.plan import cliques_along, min_fill_order
 from tuplet.structure import Edge, ParentSets, moral_width, topological_order
 
 
@@ -132,14 +132,6 @@ class ThreePartGraph:
         """
         return sum(math.prod(cards[v] for v in clique) for clique in self._cliques(cards))
 
-    def _cliques(self, cards: tuple[int, ...]) -> list[set[int]]:
-        near: list[set[int]] = [set() for _ in range(self.n_classes)]
-        for a, b in self.pruned_edges:
-            near[a].add(b)
-            near[b].add(a)
-        cliques = []
-        for v in min_fill_order(cards, self.pruned_edges):
-            cliques.append({v} | near[v])
-            for u in near[v]:
-                near[u] = (near[u] | near[v]) - {u, v}
-        return cliques
+    def _cliques(self, cards: tuple[int, ...]) -> list[tuple[int, ...]]:
+        order = min_fill_order(cards, self.pruned_edges)
+        return list(cliques_along(self.pruned_edges, order))

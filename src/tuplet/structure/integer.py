@@ -1,6 +1,6 @@
 """The best network by integer programming: a 0/1 variable per family, cycles cut off where they appear.
 
-Needs SCIP, `pip install tuplet[scip]`.
+The cuts are those of clusters of variables (`cluster_cut`). Needs SCIP, `pip install tuplet[scip]`.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from tuplet.exceptions import MissingDependencyError
-from tuplet.structure.clusters import cluster_cut, violated_clusters
+from tuplet.structure._kernels import find_clusters
 from tuplet.structure.local_scores import LocalScores
 from tuplet.structure.parents import ParentSets, find_cycle, score_of
-from tuplet.typing import Floats
+from tuplet.typing import UNKNOWN, Floats
 
 _SETTINGS = {
     "misc/usesymmetry": 0,  # the program looks symmetric until the cuts are there
@@ -24,6 +25,12 @@ _SETTINGS = {
     "branching/relpscost/inititer": 20,
     "branching/relpscost/sbiterquot": 0.05,
 }
+
+LEAST_EXCESS = 1e-4
+"""Violation that is worth a cut."""
+
+_MAX_CUTS = 40
+"""Cuts per round."""
 
 
 class Answer(NamedTuple):
@@ -183,3 +190,43 @@ def _pyscipopt() -> Any:
             "Integer programming needs SCIP; run `pip install tuplet[scip]`, or use another method."
         ) from None
     return pyscipopt
+
+
+Bools = npt.NDArray[np.bool_]
+
+
+def cluster_cut(scores: LocalScores, cluster: Bools) -> tuple[npt.NDArray[np.intp], Floats, float]:
+    """Return the cut of a set of variables: families, their coefficients, and the least value of the sum.
+
+    In a network some child of the cluster has no parent in it: the families of its children without a parent
+    in it sum up to at least one (equation 20 of the paper, with >= for >). As the families of a child sum up
+    to one, those *with* a parent inside can be counted instead, negatively; each child does what is shorter.
+    """
+    within = (cluster[scores.parents] & (scores.parents != UNKNOWN)).any(axis=1)
+    families, coefficients, least = [], [], 1.0
+    for child in np.flatnonzero(cluster):
+        begin, end = scores.starts[child : child + 2]
+        inside = begin + np.flatnonzero(within[begin:end])
+        if 2 * len(inside) < end - begin:
+            families.append(inside)
+            coefficients.append(np.full(len(inside), -1.0))
+            least -= 1.0
+        else:
+            families.append(begin + np.flatnonzero(~within[begin:end]))
+            coefficients.append(np.ones(len(families[-1])))
+    return np.concatenate(families), np.concatenate(coefficients), least
+
+
+def violated_clusters(scores: LocalScores, weights: Floats) -> list[Bools]:
+    """Find sets of variables whose cut is violated by weights (f,) of the families, the most violated first.
+
+    A search by growing sets, without guarantee; a cycle in a choice that is not fractional is always found
+    by looking for it (`find_cycle`).
+    """
+    used = np.flatnonzero(weights > 1e-6)
+    clusters, excess = find_clusters(
+        scores.n_variables, scores.children[used], scores.parents[used], weights[used], LEAST_EXCESS
+    )
+    order = np.argsort(-excess, kind="stable")
+    found = {clusters[k].tobytes(): clusters[k] for k in order[excess[order] > LEAST_EXCESS]}
+    return list(found.values())[:_MAX_CUTS]

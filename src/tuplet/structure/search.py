@@ -87,7 +87,7 @@ def find_dag(
     Parameters
     ----------
     scores : LocalScores
-        Candidates; with the user's edges applied (`LocalScores.restrict`), if there are any.
+        Candidates, as `candidate_parent_sets` returns them; required and forbidden edges are given there.
     method : {"auto", "exact", "integer", "order"}
         "exact" is dynamic programming, "integer" SCIP, "order" hill climbing over orders, which seldom
         proves anything but comes with a bound. "auto" takes dynamic programming for up to 22 variables, SCIP
