@@ -20,8 +20,8 @@ from tuplet.joint import Probit
 from tuplet.models.probit import ProbitClassifier, ProbitForestClassifier
 from tuplet.models.probit import base as probit_base
 from tuplet.probit import forests
-from tuplet.probit.chain import Chain
-from tuplet.probit.convergence import Convergence
+from tuplet.probit.chains import MarkovChain
+from tuplet.probit.summary import Convergence
 from tuplet.progress import Progress
 from tuplet.typing import UNKNOWN
 
@@ -249,7 +249,7 @@ def test_a_failed_fit_is_none_to_go_on_from(monkeypatch):
 
 def interrupt_after(monkeypatch, n):
     """Raise KeyboardInterrupt in the n-th step of all chains together."""
-    original, count = Chain.advance, [0]
+    original, count = MarkovChain.advance, [0]
 
     def advance(self):
         count[0] += 1
@@ -257,7 +257,7 @@ def interrupt_after(monkeypatch, n):
             raise KeyboardInterrupt
         original(self)
 
-    monkeypatch.setattr(Chain, "advance", advance)
+    monkeypatch.setattr(MarkovChain, "advance", advance)
 
 
 @both
