@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, final
@@ -16,9 +17,7 @@ from tuplet.local.inputs import Features, n_rows
 from tuplet.models.base import JointClassifier
 from tuplet.models.generative.columns import DiscreteColumns
 from tuplet.models.generative.files import from_network, to_network
-from tuplet.models.generative.gaps import gap_factors, touched_families
-from tuplet.models.generative.summary import summary_text
-from tuplet.models.generative.tables import count_tables, known_factors
+from tuplet.models.generative.tables import count_tables, gap_factors, known_factors, touched_families
 from tuplet.networks import (
     CountScorer,
     LearnerOptions,
@@ -33,6 +32,8 @@ from tuplet.networks import (
 from tuplet.pages import Section
 from tuplet.plots.three_part import plot_three_part
 from tuplet.report.pieces import picture
+from tuplet.space import ClassSpace
+from tuplet.space.containers import listing
 from tuplet.structure import ParentSets
 from tuplet.typing import UNKNOWN, Codes, Floats, Seed
 
@@ -41,6 +42,9 @@ if TYPE_CHECKING:
 
 _DRAWN = 16
 """Features that a report draws: a row of more would be too wide for a page."""
+
+_SHOWN = 12
+"""Components that are listed."""
 
 
 @final
@@ -273,7 +277,7 @@ class GenerativeBayesNetClassifier(JointClassifier):
     def summary(self) -> str:
         """Return what the graph is made of, as a text of a few lines and one for each component."""
         check_is_fitted(self)
-        return summary_text(self.graph_, self.space_, self.columns_.names, self.score_)
+        return _summary_text(self.graph_, self.space_, self.columns_.names, self.score_)
 
     def plot(self, *, component: int | None = None, title: str = "", ax: Axes | None = None) -> Axes:
         """Draw the graph: classes above, features below, components side by side.
@@ -364,3 +368,43 @@ def _within(parents: ParentSets, children: tuple[int, ...], among: tuple[int, ..
     """Return the parents of some children, as places among those that are looked at; others are left out."""
     place = {v: i for i, v in enumerate(among)}
     return tuple(tuple(place[p] for p in parents[v] if p in place) for v in children)
+
+
+def _summary_text(graph: ThreePartGraph, space: ClassSpace, features: Sequence[str], score: float) -> str:
+    """Return a text about a graph; names are those of the classes and features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> space = ClassSpace(("rain", "cold"), (np.array([0, 1]),) * 2)
+    >>> graph = ThreePartGraph(((), (0,), (0,), (1, 2)), 2)
+    >>> print(_summary_text(graph, space, ["sky", "month"], float("nan")))
+    2 classes, 2 features; edges: 1 class, 2 bridge, 1 feature
+    width of the pruned graph 1 (of the whole graph 2), 6 cells to predict a row
+    1 component; largest number of parents 2
+      'rain', 'cold' | features 'sky', 'month'
+    """
+    counts = [
+        sum(map(len, part)) for part in (graph.class_parents, graph.bridge_parents, graph.feature_parents)
+    ]
+    parts = sorted(graph.components, key=lambda part: -len(part.classes))
+    size = _several(graph.n_classes, "class", "es"), _several(graph.n_features, "feature")
+    widths = f"width of the pruned graph {graph.width} (of the whole graph {graph.full_width})"
+    lines = [
+        f"{', '.join(size)}; edges: {counts[0]} class, {counts[1]} bridge, {counts[2]} feature",
+        f"{widths}, {graph.induced_size(space.cards):,} cells to predict a row",
+        f"{_several(len(parts), 'component')}; largest number of parents {max(map(len, graph.parents))}",
+    ]
+    if not math.isnan(score):
+        lines.append(f"score {score:,.2f}")
+    for part in parts[:_SHOWN]:
+        line = f"  {listing([space.names[c] for c in part.classes], 8)}"
+        below = [features[f] for f in part.features]
+        lines.append(f"{line} | features {listing(below, 8)}" if below else f"{line} | no features")
+    if len(parts) > _SHOWN:
+        lines.append(f"  and {len(parts) - _SHOWN} smaller components")
+    return "\n".join(lines)
+
+
+def _several(n: int, noun: str, ending: str = "s") -> str:
+    return f"{n} {noun}{ending if n != 1 else ''}"
