@@ -330,12 +330,12 @@ def test_polytree_polytree(seed):
 
 
 @pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize(("width", "forest"), [(1, False), (2, True), (5, False)])
-def test_small_width(seed, width, forest):
+@pytest.mark.parametrize("width", [1, 2, 5])
+def test_small_width(seed, width):
     codes, cards, d = problem(seed, n=120, d=5, m=5, many=seed % 2 == 1)
     slow, n, most = Slow(codes, cards, d), len(cards), 4
     scorer = CountScorer(codes, cards, d, max_parents=most)
-    found = learn_small_width(scorer, max_width=width, feature_forest=forest)
+    found = learn_small_width(scorer, max_width=width)
     nothing = {v: [] for v in range(n)}
     parents = rooted(slow_tree(slow_pairs(slow, range(d), nothing))) + [()] * (n - d)
     refused = set()
@@ -343,7 +343,7 @@ def test_small_width(seed, width, forest):
         best, edge = 0.0, None
         for f in range(d, n):
             for c in range(d):
-                if c not in parents[f] and (f, c) not in refused and len(parents[f]) < most - forest:
+                if c not in parents[f] and (f, c) not in refused and len(parents[f]) < most:
                     gain = slow.gain(f, parents[f], c)
                     if gain > best + STEP / 2:
                         best, edge = gain, (f, c)
@@ -355,20 +355,7 @@ def test_small_width(seed, width, forest):
             refused.add(edge)
         else:
             parents = trial
-    assert [tuple(p for p in members if p < d) for members in found] == [tuple(sorted(p)) for p in parents]
-    extra = [[p for p in members if p >= d] for members in found]
-    if not forest:
-        assert not any(extra)
-        return
-    graph = nx.DiGraph()
-    graph.add_nodes_from(range(d, n))
-    for i, j in itertools.permutations(range(d, n), 2):
-        if (gain := slow.gain(j, parents[j], i)) > 0:
-            graph.add_edge(i, j, weight=gain)
-    best = nx.maximum_branching(graph).size(weight="weight")
-    assert sum(slow.gain(f, parents[f], extra[f][0]) for f in range(n) if extra[f]) == pytest.approx(
-        best, abs=1e-5
-    )
+    assert list(found) == [tuple(sorted(members)) for members in parents]
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -397,9 +384,7 @@ def test_every_graph_obeys_its_family_and_its_bounds(seed, structure, criterion,
     if gaps:
         codes[np.random.default_rng(seed).random(codes.shape) < 0.1] = -1
     scorer = CountScorer(codes, cards, d, criterion=criterion, max_parents=most)
-    options = LearnerOptions(
-        max_component=k, max_width=width, n_starts=1, random_state=seed, feature_forest=gaps
-    )
+    options = LearnerOptions(max_component=k, max_width=width, n_starts=1, random_state=seed)
     graph = learn_structure(scorer, structure, options)
     assert is_acyclic(graph.parents)
     assert all(p < d for members in graph.class_parents for p in members)
@@ -456,9 +441,7 @@ def test_a_class_with_a_feature_above_it_is_refused():
         ({"max_component": 0}, "max_component must be a whole number from 1"),
         ({"max_width": 0}, "max_width must be"),
         ({"n_starts": None}, "n_starts must be"),
-        ({"tenure": -1}, "tenure must be"),
         ({"moves": "jumps"}, "moves must be 'insertions' or 'swaps'"),
-        ({"significance": 1.0}, "significance must be between 0 and 1"),
     ],
 )
 def test_options_are_checked(wrong, message):

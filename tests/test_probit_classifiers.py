@@ -411,7 +411,7 @@ def test_labels_that_rows_do_not_tell_of(model):
     assert (fitted.predict(X)[:, 1] == 1).all()
     assert np.isfinite(fitted.predict_joint(X).distribution.log_prob(np.zeros((80, 2), int))).all()
     for second in (Y[:, 0], 1 - Y[:, 0]):
-        with pytest.warns(TupletWarning, match="'y0' and 'y1' say the same"):
+        with pytest.warns(TupletWarning, match="'y0' and 'y1' agree"):
             fitted = clone(model).fit(X, np.column_stack([Y[:, 0], second]))
         assert np.isfinite(fitted.predict_joint(X).distribution.log_prob(np.zeros((80, 2), int))).all()
 
@@ -483,7 +483,6 @@ def test_more_than_two_classes_are_refused_by_name(model):
         ("shrinkage", "much"),
         ("alpha", 1.0),
         ("beta", -1),
-        ("min_samples_leaf", 0),
         ("n_factors", 0),
     ],
 )

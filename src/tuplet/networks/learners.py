@@ -17,14 +17,19 @@ from tuplet.networks.trees import learn_polytree_polytree, learn_small_width, le
 from tuplet.structure import ParentSets
 from tuplet.typing import Seed
 
+Ints = npt.NDArray[np.int64]
+
 _SMALL = 5
-"""Width of "small-tw" where none is asked for, as in the paper."""
+"""Width of "small-tw" where none is given, as in the paper."""
 
 _PATIENCE = {"insertions": 2, "swaps": 150}
 """Steps without a new best after which a search ends. A step of insertions tries every variable."""
 
-_KICKED = 0.3
-"""Share of the variables that a restart from the best order moves at random."""
+_N_RESTARTS, _MOVED = 10, 0.3
+"""Restarts from the best order so far, and the share of the variables that each of them moves at random."""
+
+_TENURE = 30
+"""Moves for which a moved variable stays where it is, unless moving it gives a new best."""
 
 
 Structure: TypeAlias = Literal["cb-obs", "tree-tree", "polytree-polytree", "pure-filter", "small-tw"]
@@ -42,12 +47,8 @@ class LearnerOptions:
     max_width : int or None
         "cb-obs" and "small-tw": largest width of the pruned graph; 5 for "small-tw" if None.
     moves : {"insertions", "swaps"}
-    n_starts, n_kicks, patience, tenure : int
+    n_starts : int
         "cb-obs": see `search_network`.
-    significance : float
-        "polytree-polytree": of the tests of independence.
-    feature_forest : bool
-        "small-tw": whether features may have a feature parent.
     random_state : int, Generator or None
         "cb-obs".
     """
@@ -56,31 +57,17 @@ class LearnerOptions:
     max_width: int | None = None
     moves: Literal["insertions", "swaps"] = "insertions"
     n_starts: int = 3
-    n_kicks: int = 10
-    patience: int | None = None
-    tenure: int = 30
-    significance: float = 0.05
-    feature_forest: bool = False
     random_state: Seed = None
 
     def __post_init__(self) -> None:
-        for name, least in (
-            ("max_component", 1),
-            ("max_width", 1),
-            ("n_starts", 1),
-            ("n_kicks", 0),
-            ("patience", 0),
-            ("tenure", 0),
-        ):
+        for name in ("max_component", "max_width", "n_starts"):
             value = getattr(self, name)
-            optional = name in ("max_component", "max_width", "patience")
+            optional = name != "n_starts"
             whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-            if not (optional and value is None) and (not whole or value < least):
-                raise InputError(f"{name} must be a whole number from {least}, found {value!r}.")
+            if not (optional and value is None) and (not whole or value < 1):
+                raise InputError(f"{name} must be a whole number from 1, found {value!r}.")
         if self.moves not in ("insertions", "swaps"):
             raise InputError(f"moves must be 'insertions' or 'swaps', found {self.moves!r}.")
-        if not 0 < self.significance < 1:
-            raise InputError(f"significance must be between 0 and 1, found {self.significance!r}.")
 
 
 def default_criterion(structure: Structure) -> Criterion:
@@ -117,26 +104,20 @@ def _parents(scorer: CountScorer, structure: Structure, options: LearnerOptions)
     if structure == "tree-tree":
         return learn_tree_tree(scorer)
     if structure == "polytree-polytree":
-        return learn_polytree_polytree(scorer, significance=options.significance)
+        return learn_polytree_polytree(scorer)
     if structure == "pure-filter":
         return greedy_network(scorer, tuple(range(scorer.n_variables))).parents
     if structure == "small-tw":
         width = _SMALL if options.max_width is None else options.max_width
-        return learn_small_width(scorer, max_width=width, feature_forest=options.feature_forest)
+        return learn_small_width(scorer, max_width=width)
     return search_network(
         scorer,
         max_component=options.max_component,
         max_width=options.max_width,
         moves=options.moves,
         n_starts=options.n_starts,
-        n_kicks=options.n_kicks,
-        patience=options.patience,
-        tenure=options.tenure,
         random_state=options.random_state,
     ).parents
-
-
-Ints = npt.NDArray[np.int64]
 
 
 class Ordered(NamedTuple):
@@ -192,12 +173,11 @@ def search_network(
     max_width: int | None = None,
     moves: Literal["insertions", "swaps"] = "insertions",
     n_starts: int = 3,
-    n_kicks: int = 10,
-    patience: int | None = None,
-    tenure: int = 30,
     random_state: Seed = None,
 ) -> Ordered:
     """Search the order whose `greedy_network` scores most: tabu search, with restarts.
+
+    After the random starts, further searches begin from the best order so far with some variables moved.
 
     Parameters
     ----------
@@ -209,13 +189,6 @@ def search_network(
         as the paper does, most of which changes nothing.
     n_starts : int
         Random orders to start from.
-    n_kicks : int
-        Further restarts, each from the best order so far with some variables moved at random.
-    patience : int, optional
-        Steps in a row without a new best that end a search: 2 for insertions, each of which tries every
-        variable at all places, and 150 for swaps.
-    tenure : int
-        Moves for which what was moved stays where it is, unless moving it gives a new best.
     random_state : int, Generator or None
 
     Examples
@@ -229,25 +202,24 @@ def search_network(
     rng = np.random.default_rng(random_state)
     task = _task(scorer, max_component, max_width, rng)
     search = search_insertions if moves == "insertions" else search_swaps
-    steps = _PATIENCE[moves] if patience is None else patience
     d, n = scorer.n_classes, scorer.n_variables
     best, top = np.empty(0, np.int64), -np.inf
-    for start in range(n_starts + n_kicks):
+    for start in range(n_starts + _N_RESTARTS):
         if start < n_starts:
             order = np.concatenate([rng.permutation(d), d + rng.permutation(n - d)])
         else:
-            order = _kicked(best, d, rng)
+            order = _perturbed(best, d, rng)
         seed = rng.integers(1, 2**63, size=1).astype(np.uint64)
-        score = search(task, order, steps, tenure, seed)
+        score = search(task, order, _PATIENCE[moves], _TENURE, seed)
         if score > top:
             best, top = order, score
     return _from_order(scorer, task, best)
 
 
-def _kicked(order: Ints, d: int, rng: np.random.Generator) -> Ints:
+def _perturbed(order: Ints, d: int, rng: np.random.Generator) -> Ints:
     """Return an order in which some variables are elsewhere, classes among classes."""
     moved = order.tolist()
-    for v in rng.choice(len(order), size=max(1, round(_KICKED * len(order))), replace=False).tolist():
+    for v in rng.choice(len(order), size=max(1, round(_MOVED * len(order))), replace=False).tolist():
         moved.remove(v)
         begin, end = (0, d) if v < d else (d, len(order))
         moved.insert(int(rng.integers(begin, end)), v)

@@ -93,19 +93,17 @@ def learn_polytree_polytree(scorer: CountScorer, *, significance: float = 0.05) 
     return _as_sets(parents)
 
 
-def learn_small_width(scorer: CountScorer, *, max_width: int = 5, feature_forest: bool = False) -> ParentSets:
+def learn_small_width(scorer: CountScorer, *, max_width: int = 5) -> ParentSets:
     """Learn a tree of classes, and bridges as good as a bound on the width of the pruned graph allows.
 
     From all edges of a class to a feature, the one that raises the score most comes next, if the min-fill
-    width stays within the bound; what is refused once is not asked again.
+    width stays within the bound; an edge that is refused is not tried again.
 
     Parameters
     ----------
     scorer : CountScorer
     max_width : int
         At least 1, since the classes form a tree.
-    feature_forest : bool
-        Whether features then get one feature parent each, where that raises the score.
 
     References
     ----------
@@ -119,19 +117,7 @@ def learn_small_width(scorer: CountScorer, *, max_width: int = 5, feature_forest
     ((), (0,), (0,), (0,))
     """
     parents = _class_tree(scorer.likelihood())
-    classes, features = _parts(scorer)
-    room = scorer.data.max_parents - feature_forest
-    bridge = _narrow_bridge(scorer, parents, max_width, room)
-    d = len(classes)
-    tree: ParentSets = ((),) * len(features)
-    if feature_forest:
-        gains = np.zeros((len(features), len(features)))
-        for f in features:
-            gains[:, f - d] = scorer.gains(f, bridge[f - d], features)[d:]
-        tree = best_forest(gains)
-    for members, above in zip(bridge, tree, strict=True):
-        parents.append(sorted([*members, *(d + p for p in above)]))
-    return _as_sets(parents)
+    return _as_sets([*parents, *_narrow_bridge(scorer, parents, max_width)])
 
 
 # -- parts -------------------------------------------------------------------------------------------------
@@ -193,7 +179,7 @@ def _independent(
     return np.asarray(np.minimum(p_value, p_value.T) > significance)
 
 
-def _narrow_bridge(scorer: CountScorer, class_parents: Sets, max_width: int, room: int) -> Sets:
+def _narrow_bridge(scorer: CountScorer, class_parents: Sets, max_width: int) -> Sets:
     """Class parents of each feature, the best edge of all first, within a width of the pruned graph."""
     classes, features = _parts(scorer)
     d = len(classes)
@@ -202,7 +188,7 @@ def _narrow_bridge(scorer: CountScorer, class_parents: Sets, max_width: int, roo
         _marry(graph, [child, *members])
     bridge: Sets = [[] for _ in features]
     gains = np.array([scorer.gains(f, (), classes)[:d] for f in features]).reshape(len(features), d)
-    refused = np.full(gains.shape, room < 1)
+    refused = np.zeros(gains.shape, dtype=bool)
     while (left := np.where(refused, 0.0, gains)).max(initial=0.0) > 0:
         row, c = divmod(int(np.argmax(left)), d)
         trial = graph.copy()
@@ -213,7 +199,7 @@ def _narrow_bridge(scorer: CountScorer, class_parents: Sets, max_width: int, roo
         graph = trial
         bridge[row].append(c)
         gains[row] = 0.0
-        if len(bridge[row]) < room:
+        if len(bridge[row]) < scorer.data.max_parents:
             gains[row] = scorer.gains(features[row], bridge[row], classes)[:d]
     return bridge
 

@@ -91,7 +91,7 @@ def _turns(chains: Sequence[MarkovChain]) -> Iterator[MarkovChain]:
 def _side_by_side(
     plan: ChainPlan, rngs: Sequence[Any], ends: Sequence[ChainEnd | None], n_jobs: int, progress: Progress
 ) -> Run:
-    """Deal the chains to processes; a shared file tells how far they are and whether to stop."""
+    """Deal the chains to processes; a shared file holds their progress and whether to stop."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "board"
         board = np.memmap(path, np.int64, "w+", shape=len(rngs) + 1)
@@ -123,7 +123,7 @@ def _in_order(dealt: list[list[ChainDraws]]) -> list[ChainDraws]:
 def _wait(
     futures: list[Future[list[ChainDraws]]], board: Any, progress: Progress, pressed: Callable[[], bool]
 ) -> None:
-    """Show progress until all are done; an interrupt asks the processes to come to an end."""
+    """Show progress until all are done; after an interrupt the processes are told to stop."""
     left = set(futures)
     while left:
         left = wait(left, _LOOK).not_done

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,9 @@ LEARNED_SHAPE, LEARNED_MEAN = 3.0, 0.5
 
 EQUAL_SWEEPS = 100
 """First sweeps of a chain in which all features are split on with equal probability; never of kept draws."""
+
+_LEAF_ROWS = 5
+"""Fewest training rows of a leaf, the default of stochtree; alpha and beta control the depth."""
 
 _SHARES = (np.arange(40) + 0.5) / 40
 """Grid of c / (c + d), c the concentration of the Dirichlet prior over d features; Beta(1/2, 1) a priori."""
@@ -37,8 +40,6 @@ class ForestSettings:
         r: the prior standard deviation of the sum at any x is 3 / r. None learns it.
     alpha, beta : float
         A node at depth d is split with prior probability alpha / (1 + d)^beta.
-    min_samples_leaf : int
-        Fewest training rows of a leaf; less where there are hardly any rows.
     select_features : bool
         Whether the features to split on are drawn with probabilities that are learned, from a prior under
         which few of them matter, or with equal ones.
@@ -48,7 +49,6 @@ class ForestSettings:
     shrinkage: float | None = None
     alpha: float = 0.95
     beta: float = 2.0
-    min_samples_leaf: int = 5
     select_features: bool = True
 
     @property
@@ -62,9 +62,7 @@ class ForestSettings:
         if len(X) < 3:
             raise InputError(f"Forests of probit models need at least 3 rows, found n_samples = {len(X)}.")
         data = load_features(X)
-        # stochtree stops where not even the first split leaves more than this on both sides.
-        fewest = min(self.min_samples_leaf, (len(X) - 1) // 2)
-        return [ForestBlock(data, replace(self, min_samples_leaf=fewest)) for _ in range(q)]
+        return [ForestBlock(data, self) for _ in range(q)]
 
     def collect(self, records: list[list[ForestRecord]], n_features: int) -> ForestDraws:
         """Gather what the blocks recorded: a list of labels for each draw."""
@@ -100,7 +98,8 @@ class ForestBlock:
             variable_weights=np.full(d, 1 / d),
             alpha=settings.alpha,
             beta=settings.beta,
-            min_samples_leaf=settings.min_samples_leaf,
+            # stochtree stops where not even the first split leaves more than this on both sides.
+            min_samples_leaf=min(_LEAF_ROWS, (n - 1) // 2),
             leaf_model_scale=self.leaf_variance,
         )
         self._noise = stochtree.GlobalModelConfig(global_error_variance=1.0)
@@ -136,7 +135,7 @@ class ForestBlock:
         return self.fitted
 
     def _weigh_features(self, rng: np.random.Generator) -> None:
-        """Draw the splitting probabilities given the trees; trees that have hardly grown say nothing yet."""
+        """Draw the splitting probabilities given the trees; the first sweeps use equal ones."""
         d = self.data.num_covariates()
         self._n_sweeps += 1
         if self.settings.select_features and d > 1 and self._n_sweeps > EQUAL_SWEEPS:

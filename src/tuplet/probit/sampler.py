@@ -66,7 +66,7 @@ class State:
 
 
 class Info(NamedTuple):
-    """What a step tells."""
+    """Statistics of a step."""
 
     accepted: float  # mean acceptance probability of the moves of R
 

@@ -73,16 +73,8 @@ class GenerativeBayesNetClassifier(JointClassifier):
         "cb-obs" and "small-tw": largest width of the pruned graph; 5 for "small-tw" if None.
     moves : {"insertions", "swaps"}
         "cb-obs": moves of the search over orders; "swaps" of neighbours is the paper's.
-    n_starts, n_kicks, patience, tenure : int
-        "cb-obs": random orders to start from, restarts from the best order so far with some variables moved
-        at random, steps without a new best that end a search (None: 2 for insertions, 150 for swaps), and
-        moves for which what was moved is tabu.
-    significance : float
-        "polytree-polytree": level of the tests of independence.
-    feature_forest : bool
-        "small-tw": whether features get one feature parent each where that raises the score.
-    equivalent_size : float
-        Pseudo-rows of the prior of "bdeu".
+    n_starts : int
+        "cb-obs": random orders that the search starts from.
     smoothing : float
         Number > 0 of pseudo-rows in each cell of the conditional tables.
     n_bins : int
@@ -154,12 +146,6 @@ class GenerativeBayesNetClassifier(JointClassifier):
         max_width: int | None = None,
         moves: Literal["insertions", "swaps"] = "insertions",
         n_starts: int = 3,
-        n_kicks: int = 10,
-        patience: int | None = None,
-        tenure: int = 30,
-        significance: float = 0.05,
-        feature_forest: bool = False,
-        equivalent_size: float = 10.0,
         smoothing: float = 1.0,
         n_bins: int = 5,
         engine: Engine | None = None,
@@ -172,12 +158,6 @@ class GenerativeBayesNetClassifier(JointClassifier):
         self.max_width = max_width
         self.moves = moves
         self.n_starts = n_starts
-        self.n_kicks = n_kicks
-        self.patience = patience
-        self.tenure = tenure
-        self.significance = significance
-        self.feature_forest = feature_forest
-        self.equivalent_size = equivalent_size
         self.smoothing = smoothing
         self.n_bins = n_bins
         self.engine = engine
@@ -202,7 +182,6 @@ class GenerativeBayesNetClassifier(JointClassifier):
             criterion=criterion,
             sample_weight=sample_weight,
             max_parents=self.max_parents,
-            equivalent_size=self.equivalent_size,
         )
         graph = learn_structure(scorer, self.structure, options)
         tables = count_tables(
@@ -235,11 +214,6 @@ class GenerativeBayesNetClassifier(JointClassifier):
             max_width=self.max_width,
             moves=self.moves,
             n_starts=self.n_starts,
-            n_kicks=self.n_kicks,
-            patience=self.patience,
-            tenure=self.tenure,
-            significance=self.significance,
-            feature_forest=self.feature_forest,
             random_state=self.random_state,
         )
 

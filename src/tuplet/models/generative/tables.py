@@ -181,7 +181,7 @@ def _children(graph: ThreePartGraph) -> list[list[int]]:
 def _groups(
     graph: ThreePartGraph, below: list[list[int]], backwards: Sequence[int], missing: npt.NDArray[np.bool_]
 ) -> list[_HiddenGroup]:
-    """Return the groups of one pattern of missing features (m,) that have classes to say something about."""
+    """Return the groups of one pattern of missing features (m,) that depend on classes."""
     matters = ~missing  # seen, or above something that is seen
     for f in backwards:
         matters[f] = matters[f] or any(matters[g] for g in below[f])

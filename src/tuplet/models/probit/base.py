@@ -30,7 +30,7 @@ _FEWEST = 10
 """Draws of a chain that an interrupted fit keeps."""
 
 _HELD = 2**26
-"""Means of a prediction that are held in memory; more are computed when they are asked for."""
+"""Means of a prediction that are held in memory; more are computed on demand."""
 
 _FREE = {"n_draws", "random_state", "n_jobs", "progress", "warm_start"}
 """Settings that may change when chains go on."""
@@ -43,7 +43,7 @@ _LARGEST = 1e100
 
 
 class ProbitModel(ProbitReport):
-    """Binary labels that say whether the components of a normal vector are positive.
+    """Binary labels: whether the components of a normal vector are positive.
 
     A model writes `_mean_settings`; `_predictors` may turn features into something else.
     """
@@ -313,8 +313,8 @@ def _warn_of_odd_labels(codes: Codes, space: ClassSpace, model: str) -> None:
     if twins:
         more = f" (and {len(twins) - 1} other pairs)" if len(twins) > 1 else ""
         warn_outside(
-            f"{model}: the class variables {twins[0]}{more} say the same in all training rows; their"
-            " correlation runs into its limit and is found slowly. Leave one of them out.",
+            f"{model}: the class variables {twins[0]}{more} agree (or disagree) in all training rows; their"
+            " correlation approaches its limit and mixes slowly. Leave one of them out.",
             TupletWarning,
         )
 
