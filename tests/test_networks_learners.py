@@ -15,7 +15,7 @@ from test_networks_scores import slow_raw, slow_score
 from tuplet.exceptions import InputError
 from tuplet.inference.plan import min_fill_order
 from tuplet.networks import (
-    Component,
+    ClassComponent,
     CountScorer,
     LearnerOptions,
     ThreePartGraph,
@@ -26,8 +26,7 @@ from tuplet.networks import (
     learn_tree_tree,
     search_network,
 )
-from tuplet.networks._arrays import Rules, Task
-from tuplet.networks._kernels import settle, start_state, walk
+from tuplet.networks._kernels import Rules, SearchTask, score_order, start_state, walk
 from tuplet.structure import is_acyclic
 
 STEP = 1e-6
@@ -175,9 +174,9 @@ def test_a_move_gains_what_full_evaluation_says(seed, k, width, gaps):
     scorer = CountScorer(codes, cards, d)
     rules = Rules(-1 if k is None else k, -1 if width is None else width)
     order = np.array(some_order(seed, d, 5))
-    task = Task(scorer.data, scorer.pool(0), rules)
+    task = SearchTask(scorer.data, scorer.pool(0), rules)
     state = start_state(task, order)
-    before = settle(task, state)
+    before = score_order(task, state)
     for _ in range(5):
         p, q = sorted(rng.choice(5, size=2, replace=False)) if rng.random() < 0.5 else (4, 0)
         part = d * int(rng.integers(2))
@@ -199,8 +198,8 @@ def test_a_pool_that_is_full_starts_again():
     small = scorer.pool(0)
     small = small._replace(first=small.first[:20], member=small.member[:60])
     order = np.array(some_order(0, d, 6))
-    task = Task(scorer.data, small, Rules(3, -1))
-    assert settle(task, start_state(task, order)) == pytest.approx(
+    task = SearchTask(scorer.data, small, Rules(3, -1))
+    assert score_order(task, start_state(task, order)) == pytest.approx(
         greedy_network(scorer, tuple(order.tolist()), max_component=3).score, abs=1e-8
     )
 
@@ -424,7 +423,7 @@ def test_the_graph_of_figure_1():
     classes = ((), (0,), (1,), (), (3,))
     features = ((0,), (0, 1, 5), (1, 2), (2, 3 + 5 - 1), (3, 4), (4, 9))
     graph = ThreePartGraph((*classes, *(tuple(sorted(f)) for f in features)), 5)
-    assert graph.components == (Component((0, 1, 2), (0, 1, 2, 3)), Component((3, 4), (4, 5)))
+    assert graph.components == (ClassComponent((0, 1, 2), (0, 1, 2, 3)), ClassComponent((3, 4), (4, 5)))
     assert graph.width == 1
 
 

@@ -33,7 +33,7 @@ from tuplet.structure import (
     solve_integer,
 )
 from tuplet.structure._kernels import climb
-from tuplet.structure.decompose import drop_hopeless, group_bound, lift, project, strong_components
+from tuplet.structure.decompose import drop_hopeless, group_bound, lift_parents, project, strong_components
 from tuplet.structure.integer import LEAST_EXCESS, cluster_cut, violated_clusters
 from tuplet.typing import UNKNOWN
 
@@ -246,7 +246,7 @@ def test_components_are_solved_apart(scores):
     for group in strong_components(scores):
         part = project(scores, group)
         inside = best_network(part)
-        lifted = lift(scores, group, inside)
+        lifted = lift_parents(scores, group, inside)
         assert sum(scores.value(v, members) for v, members in lifted.items()) == pytest.approx(
             score_of(inside, part)
         )

@@ -35,7 +35,7 @@ _LISTED = 2**24
 """Outcomes of chains that are listed at once; one of up to 64 labels takes 16 bytes."""
 
 _BLOCK = 64
-"""Rows that are searched together, at least: chains ask their classifiers about many rows at a time."""
+"""Rows that are searched together, at least: chains call their classifiers with many rows at a time."""
 
 
 @final
@@ -53,7 +53,7 @@ class Mixture(JointDistribution):
         C distributions of the same n rows and the same variables.
     search : Search
         Budget of the search for the most probable outcomes: branch and bound from the components' best
-        ones, which proves the answer or says that it could not.
+        ones, which proves the answer where the budget suffices.
 
     Examples
     --------
@@ -295,7 +295,7 @@ def _propose(joint: JointDistribution, k: int) -> Codes:
 def _disagreement(proposals: Codes, log_prob: Floats) -> list[int]:
     """Order the variables by how often proposals (n, c, m) differ in them from the best of their row.
 
-    Where components want different values, the sum of their bounds exceeds the bound of their sum; so these
+    Where components prefer different values, the sum of their bounds exceeds the bound of their sum; so these
     variables are fixed first.
     """
     best = np.take_along_axis(proposals, log_prob.argmax(axis=1)[:, None, None], axis=1)

@@ -17,7 +17,7 @@ from scipy.stats import qmc
 
 from tuplet.joint.atoms import Atoms
 from tuplet.joint.base import all_outcomes
-from tuplet.kernels.ghk import best_outcomes, draw_outcomes, fill_tables, log_paths
+from tuplet.kernels.ghk import draw_outcomes, fill_tables, log_paths, search_outcomes
 from tuplet.typing import UNKNOWN, Codes, Floats
 
 _FLOOR = 1e-8
@@ -39,7 +39,7 @@ _TINY = np.finfo(float).tiny
 
 @runtime_checkable
 class LazyMeans(Protocol):
-    """Means (D, n, q) that are computed when they are asked for, some rows at a time."""
+    """Means (D, n, q) that are computed on demand, some rows at a time."""
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -201,7 +201,7 @@ def best_free(
         return codes, np.take_along_axis(tables, order, axis=1), np.ones(len(scaled), bool)
     codes, best = _candidates(visit, scaled, known, k, seed)
     proven = np.empty(len(scaled), dtype=np.intp)
-    best_outcomes(known, scaled, visit.factors, visit.u, visit.log_u, max_nodes, codes, best, proven)
+    search_outcomes(known, scaled, visit.factors, visit.u, visit.log_u, max_nodes, codes, best, proven)
     order = np.argsort(-best, axis=1, kind="stable")
     codes = np.take_along_axis(codes, order[..., None], axis=1)[..., known.shape[1] :]
     return codes, np.take_along_axis(best, order, axis=1), proven == 1
@@ -210,7 +210,7 @@ def best_free(
 def _candidates(visit: Visit, scaled: Floats, known: Codes, k: int, seed: int) -> tuple[Codes, Floats]:
     """Return k outcomes (r, k, d + f) that a search may begin with, and their probabilities, 0 for none.
 
-    The search goes deep before it goes wide. So a good start is what it lives on should its budget end.
+    The search is depth-first, so a good start matters if its budget runs out.
     """
     (r, v), d = scaled.shape[:2], known.shape[1]
     draws = draw_alike(visit, scaled, known, _START_DRAWS, seed)

@@ -51,7 +51,7 @@ class Enumerate:
         ):
             raise IntractableError(
                 f"Autoregressive: one row has {most:,} possible values of the first {live.depth} variables"
-                f" of the chain (limit={self.limit:,}). Raise the limit, use engine=MonteCarlo(), ask for"
+                f" of the chain (limit={self.limit:,}). Raise the limit, use engine=MonteCarlo(), call"
                 " top_k, or draw samples with draw(1000)."
             )
         return live

@@ -54,7 +54,7 @@ class _KnownPattern(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Probit(JointDistribution):
-    """Binary variables that say whether the components of a normal vector are positive, given D draws of it.
+    """Binary variables: whether the components of a normal vector are positive, averaged over D draws of it.
 
     p(y | x_i) is the mean over the draws of the probability that z ~ N(means[d, i], correlations[d]) has the
     signs of y. What multivariate probit models return.
@@ -83,7 +83,7 @@ class Probit(JointDistribution):
     Notes
     -----
     Orthant probabilities come from sequential conditioning (GHK) at fixed points, the same for all rows and
-    queries. Variables are visited in a fixed order, known ones first; variables that are not asked for are
+    queries. Variables are visited in a fixed order, known ones first; variables that a query leaves open are
     not visited, which sums them out exactly. So the probabilities of all outcomes add up to one to the last
     digit, the probability of the first variables is the sum of what follows from them, and
     log p(y | e) = log p(y, e) - log p(e) with the same points on both sides. Answers that visit other
@@ -91,8 +91,8 @@ class Probit(JointDistribution):
 
     Marginals without evidence are exact for each draw, and so is `sample`. Given evidence, `sample` draws one
     of the points in proportion to its weight, and the rest of the latent vector anew. `proven` of a ranking
-    says that no outcome has a higher probability as estimated here. Beyond ten variables, numbers of positive
-    labels (`count_marginals`) are counted in 4,096 draws.
+    means that no outcome has a higher probability as estimated here. Beyond ten variables, numbers of
+    positive labels (`count_marginals`) are counted in 4,096 draws.
 
     `tolerance` is 1 / (2 sqrt(N)) for N points of all draws: the standard error of a probability of one half
     were the points independent, and several times the largest error seen with these. Evidence of
@@ -228,7 +228,7 @@ class Probit(JointDistribution):
     def _queries(
         self, codes: Codes, rows: npt.NDArray[np.intp]
     ) -> Iterator[tuple[Codes, Codes, tuple[int, ...], Codes]]:
-        """Divide codes (s, r, m) of some rows by the variables that they ask for.
+        """Divide codes (s, r, m) of some rows by the variables that they fix.
 
         Yields positions (Q,) among the s codes and the r rows, the latent variables to visit, and their
         values (Q, v). Codes that contradict the evidence are left out.

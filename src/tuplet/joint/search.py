@@ -64,7 +64,7 @@ class Search:
 
 
 class Expand(Protocol):
-    """What a form tells the search: the bounds of the children of some open nodes."""
+    """What a form provides for the search: the bounds of the children of some open nodes."""
 
     def __call__(
         self, rows: npt.NDArray[np.intp], codes: Codes, variables: npt.NDArray[np.intp], bounds: Floats
@@ -151,7 +151,7 @@ class _BestFirst:
         self.cards, self.order, self.expand, self.rows = np.asarray(cards), np.asarray(order), expand, rows
         self.budget = np.full(len(rows), max_nodes)
         self.width = max(_BEAM, k)
-        # Of the open nodes of today no more can be opened than the budget and one dive allow.
+        # Of the present open nodes no more can be opened than the budget and one dive allow.
         self.open = OpenNodes(len(rows), len(cards), max_nodes + self.width * len(cards), store)
         self.incumbents = Incumbents(len(rows), len(cards), k, store)
 
@@ -234,7 +234,7 @@ class OpenNodes:
     b, m : int
         Rows and variables.
     capacity : int
-        Open nodes of a row that are worth keeping.
+        Largest number of open nodes of a row that can still be opened.
     store : dtype
         Type of the codes.
     """
@@ -346,8 +346,8 @@ class Incumbents:
 
     def _held(self, outcomes: Nodes) -> npt.NDArray[np.bool_]:
         """Return which outcomes are held already: a search meets those again that it started from."""
-        # Their values may differ by the rounding of large log-weights, so the codes decide; the gap only says
-        # which codes are worth comparing.
+        # Their values may differ by the rounding of large log-weights, so the codes decide; the gap only
+        # selects the codes to compare.
         gap = np.abs(self.log_prob[outcomes.owner] - outcomes.bound[:, None])
         which, place = np.nonzero(gap <= 1e-6 * (1 + np.abs(outcomes.bound[:, None])))
         equal = (self.codes[outcomes.owner[which], place] == outcomes.codes[which]).all(axis=1)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     )
     from tuplet.networks.network import Network
     from tuplet.networks.scores import CountScorer, Criterion
-    from tuplet.networks.three_part import Component, ThreePartGraph
+    from tuplet.networks.three_part import ClassComponent, ThreePartGraph
     from tuplet.networks.trees import learn_polytree_polytree, learn_small_width, learn_tree_tree
 else:
     __getattr__, __dir__ = lazy_names(
@@ -36,13 +36,13 @@ else:
             ),
             "tuplet.networks.network": "Network",
             "tuplet.networks.scores": "CountScorer Criterion",
-            "tuplet.networks.three_part": "Component ThreePartGraph",
+            "tuplet.networks.three_part": "ClassComponent ThreePartGraph",
             "tuplet.networks.trees": "learn_polytree_polytree learn_small_width learn_tree_tree",
         },
     )
 
 __all__ = [
-    "Component",
+    "ClassComponent",
     "CountScorer",
     "Criterion",
     "LearnerOptions",

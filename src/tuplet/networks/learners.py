@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tuplet.exceptions import InputError
-from tuplet.networks._arrays import Rules, Task
-from tuplet.networks._kernels import families_of, search_insertions, search_swaps
+from tuplet.networks._kernels import Rules, SearchTask, families_of, search_insertions, search_swaps
 from tuplet.networks.scores import CountScorer, Criterion
 from tuplet.networks.three_part import ThreePartGraph
 from tuplet.networks.trees import learn_polytree_polytree, learn_small_width, learn_tree_tree
@@ -226,12 +225,12 @@ def _perturbed(order: Ints, d: int, rng: np.random.Generator) -> Ints:
     return np.array(moved, dtype=np.int64)
 
 
-def _task(scorer: CountScorer, max_component: int | None, max_width: int | None, seed: Seed) -> Task:
+def _task(scorer: CountScorer, max_component: int | None, max_width: int | None, seed: Seed) -> SearchTask:
     bounds = [-1 if bound is None else int(bound) for bound in (max_component, max_width)]
-    return Task(scorer.data, scorer.pool(seed), Rules(*bounds))
+    return SearchTask(scorer.data, scorer.pool(seed), Rules(*bounds))
 
 
-def _from_order(scorer: CountScorer, task: Task, order: Ints) -> Ordered:
+def _from_order(scorer: CountScorer, task: SearchTask, order: Ints) -> Ordered:
     members = np.empty((scorer.n_variables, scorer.data.max_parents + 1), dtype=np.int64)
     counts = families_of(task, order, members)
     parents = tuple(tuple(row[:n].tolist()) for row, n in zip(members, counts, strict=True))

@@ -19,6 +19,8 @@ from tuplet.structure.local_scores import LocalScores
 from tuplet.structure.parents import ParentSets, find_cycle, score_of
 from tuplet.typing import UNKNOWN, Floats
 
+Bools = npt.NDArray[np.bool_]
+
 _SETTINGS = {
     "misc/usesymmetry": 0,  # the program looks symmetric until the cuts are there
     "branching/relpscost/initcand": 5,  # strong branching on thousands of dense columns eats the time
@@ -27,13 +29,13 @@ _SETTINGS = {
 }
 
 LEAST_EXCESS = 1e-4
-"""Violation that is worth a cut."""
+"""Least violation for which a cut is added."""
 
 _MAX_CUTS = 40
 """Cuts per round."""
 
 
-class Answer(NamedTuple):
+class Solution(NamedTuple):
     """A network, and an upper bound on the score of every network; `proven` if it is known to be the best."""
 
     parents: ParentSets
@@ -46,7 +48,7 @@ def has_scip() -> bool:
     return find_spec("pyscipopt") is not None
 
 
-def solve_integer(scores: LocalScores, start: ParentSets, *, deadline: float | None = None) -> Answer:
+def solve_integer(scores: LocalScores, start: ParentSets, *, deadline: float | None = None) -> Solution:
     """Search the best network with SCIP, beginning with a good one.
 
     Parameters
@@ -67,7 +69,7 @@ def solve_integer(scores: LocalScores, start: ParentSets, *, deadline: float | N
     --------
     >>> scores = LocalScores.of([{(): -3.0, (1,): -1.0}, {(): -2.0, (0,): -1.5}])
     >>> solve_integer(scores, ((), ()))
-    Answer(parents=((1,), ()), upper_bound=-3.0, proven=True)
+    Solution(parents=((1,), ()), upper_bound=-3.0, proven=True)
     """
     scip = _pyscipopt()
     best = scores.values[scores.starts[:-1]]
@@ -105,15 +107,15 @@ def _give_start(model: Any, use: list[Any], scores: LocalScores, start: ParentSe
     model.addSol(solution)
 
 
-def _answer(model: Any, use: list[Any], scores: LocalScores, start: ParentSets) -> Answer:
+def _answer(model: Any, use: list[Any], scores: LocalScores, start: ParentSets) -> Solution:
     """Read the best solution. The solver works to tolerances, so scores are summed up again."""
     solution = model.getBestSol()
     chosen = [f for f, x in enumerate(use) if model.getSolVal(solution, x) > 0.5]
     found = max([start, scores.network(chosen)], key=lambda parents: score_of(parents, scores))
     score = score_of(found, scores)
     if model.getStatus() == "optimal":
-        return Answer(found, score, True)
-    return Answer(found, max(score, scores.bound - max(0.0, model.getDualbound())), False)
+        return Solution(found, score, True)
+    return Solution(found, max(score, scores.bound - max(0.0, model.getDualbound())), False)
 
 
 @cache
@@ -157,7 +159,7 @@ def _handler_class() -> Any:
             return {"result": result.SEPARATED if clusters else result.DIDNOTFIND}
 
         def _weights(self, solution: Any) -> Floats:
-            """Values of the variables (f,); None asks for the solution of the relaxation at hand."""
+            """Values of the variables (f,); None means the current solution of the relaxation."""
             return np.array([self.model.getSolVal(solution, x) for x in self.use])
 
         def _cycle(self, solution: Any) -> tuple[int, ...]:
@@ -168,7 +170,7 @@ def _handler_class() -> Any:
             return find_cycle(parents)
 
         def _cut(self, cluster: Any) -> bool:
-            """Add the cut of a cluster; tell whether nothing is left at this node."""
+            """Add the cut of a cluster; return whether nothing is left at this node."""
             families, coefficients, least = cluster_cut(self.scores, cluster)
             row = self.model.createEmptyRowUnspec("cluster", lhs=least, rhs=None, local=False)
             self.model.cacheRowExtensions(row)
@@ -190,9 +192,6 @@ def _pyscipopt() -> Any:
             "Integer programming needs SCIP; run `pip install tuplet[scip]`, or use another method."
         ) from None
     return pyscipopt
-
-
-Bools = npt.NDArray[np.bool_]
 
 
 def cluster_cut(scores: LocalScores, cluster: Bools) -> tuple[npt.NDArray[np.intp], Floats, float]:

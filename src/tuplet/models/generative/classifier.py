@@ -92,7 +92,7 @@ class GenerativeBayesNetClassifier(JointClassifier):
     class_parents_, bridge_parents_, feature_parents_ : tuple of tuples of int
         The three subgraphs: class parents of classes, class parents of features, and feature parents of
         features (positions of features).
-    components_ : tuple of Component
+    components_ : tuple of ClassComponent
         Classes that hang together given the features, with their features.
     pruned_edges_ : tuple of (int, int)
         The graph of classes that is left when all features are known.
