@@ -142,6 +142,44 @@ class Points:
         return self.__dict__ | {"_points": None, "_visits": {}}
 
 
+def tabulate(visit: Visit, scaled: Floats, known: Codes) -> Floats:
+    """Probabilities (r, 2 ** f) of all outcomes, the last variable running fastest."""
+    tables = np.empty((len(scaled), 2 ** (scaled.shape[1] - known.shape[1])))
+    fill_tables(known, scaled, visit.factors, visit.u, visit.log_u, tables)
+    return np.maximum(tables, _TINY)
+
+
+def draw_free(visit: Visit, scaled: Floats, known: Codes, size: int, rng: np.random.Generator) -> Codes:
+    """Independent draws (r, size, f)."""
+    (r, v), d = scaled.shape[:2], known.shape[1]
+    return _drawn(visit, scaled, known, rng.random((r, size)), rng.standard_normal((r, size, v - d)))
+
+
+def draw_alike(visit: Visit, scaled: Floats, known: Codes, size: int, seed: int) -> Codes:
+    """Draws (r, size, f) by the same random numbers in every row: a row's own do not depend on the others."""
+    (r, v), d, rng = scaled.shape[:2], known.shape[1], np.random.default_rng(seed)
+    picks, normals = rng.random((1, size)), rng.standard_normal((1, size, v - d))
+    return _drawn(visit, scaled, known, np.repeat(picks, r, axis=0), np.repeat(normals, r, axis=0))
+
+
+def best_free(
+    visit: Visit, scaled: Floats, known: Codes, k: int, max_nodes: int, seed: int
+) -> tuple[Codes, Floats, npt.NDArray[np.bool_]]:
+    """K most probable outcomes (r, k, f), their probabilities (r, k), and which rows are proven (r,)."""
+    n_free = scaled.shape[1] - known.shape[1]
+    if n_free <= FEW:
+        tables = tabulate(visit, scaled, known)
+        order = np.argsort(-tables, axis=1, kind="stable")[:, :k]
+        codes = all_outcomes((2,) * n_free)[order] if n_free else np.empty((len(scaled), 1, 0), dtype=np.intp)
+        return codes, np.take_along_axis(tables, order, axis=1), np.ones(len(scaled), bool)
+    codes, best = _candidates(visit, scaled, known, k, seed)
+    proven = np.empty(len(scaled), dtype=np.intp)
+    search_outcomes(known, scaled, visit.factors, visit.u, visit.log_u, max_nodes, codes, best, proven)
+    order = np.argsort(-best, axis=1, kind="stable")
+    codes = np.take_along_axis(codes, order[..., None], axis=1)[..., known.shape[1] :]
+    return codes, np.take_along_axis(best, order, axis=1), proven == 1
+
+
 def _factorise(correlations: Floats) -> Floats:
     """Return L_kj / L_kk below the diagonal and 1 / L_kk on it, (v, v, D), of matrices L L' (D, v, v)."""
     matrices = np.ascontiguousarray(correlations.transpose(1, 2, 0))
@@ -163,48 +201,10 @@ def _per_point(array: Floats, n_points: int) -> Floats:
     return np.repeat(array, n_points, axis=-1) if n_points > 1 else np.array(array, order="C")
 
 
-def tabulate(visit: Visit, scaled: Floats, known: Codes) -> Floats:
-    """Probabilities (r, 2 ** f) of all outcomes, the last variable running fastest."""
-    tables = np.empty((len(scaled), 2 ** (scaled.shape[1] - known.shape[1])))
-    fill_tables(known, scaled, visit.factors, visit.u, visit.log_u, tables)
-    return np.maximum(tables, _TINY)
-
-
-def draw_free(visit: Visit, scaled: Floats, known: Codes, size: int, rng: np.random.Generator) -> Codes:
-    """Independent draws (r, size, f)."""
-    (r, v), d = scaled.shape[:2], known.shape[1]
-    return _drawn(visit, scaled, known, rng.random((r, size)), rng.standard_normal((r, size, v - d)))
-
-
-def draw_alike(visit: Visit, scaled: Floats, known: Codes, size: int, seed: int) -> Codes:
-    """Draws (r, size, f) by the same random numbers in every row: a row's own do not depend on the others."""
-    (r, v), d, rng = scaled.shape[:2], known.shape[1], np.random.default_rng(seed)
-    picks, normals = rng.random((1, size)), rng.standard_normal((1, size, v - d))
-    return _drawn(visit, scaled, known, np.repeat(picks, r, axis=0), np.repeat(normals, r, axis=0))
-
-
 def _drawn(visit: Visit, scaled: Floats, known: Codes, picks: Floats, normals: Floats) -> Codes:
     codes = np.empty((*picks.shape, scaled.shape[1]), dtype=np.intp)
     draw_outcomes(known, scaled, visit.factors, visit.log_u, picks, normals, codes)
     return codes[..., known.shape[1] :]
-
-
-def best_free(
-    visit: Visit, scaled: Floats, known: Codes, k: int, max_nodes: int, seed: int
-) -> tuple[Codes, Floats, npt.NDArray[np.bool_]]:
-    """K most probable outcomes (r, k, f), their probabilities (r, k), and which rows are proven (r,)."""
-    n_free = scaled.shape[1] - known.shape[1]
-    if n_free <= FEW:
-        tables = tabulate(visit, scaled, known)
-        order = np.argsort(-tables, axis=1, kind="stable")[:, :k]
-        codes = all_outcomes((2,) * n_free)[order] if n_free else np.empty((len(scaled), 1, 0), dtype=np.intp)
-        return codes, np.take_along_axis(tables, order, axis=1), np.ones(len(scaled), bool)
-    codes, best = _candidates(visit, scaled, known, k, seed)
-    proven = np.empty(len(scaled), dtype=np.intp)
-    search_outcomes(known, scaled, visit.factors, visit.u, visit.log_u, max_nodes, codes, best, proven)
-    order = np.argsort(-best, axis=1, kind="stable")
-    codes = np.take_along_axis(codes, order[..., None], axis=1)[..., known.shape[1] :]
-    return codes, np.take_along_axis(best, order, axis=1), proven == 1
 
 
 def _candidates(visit: Visit, scaled: Floats, known: Codes, k: int, seed: int) -> tuple[Codes, Floats]:

@@ -99,26 +99,6 @@ def learn_structure(
     return ThreePartGraph(_parents(scorer, structure, options), scorer.n_classes)
 
 
-def _parents(scorer: CountScorer, structure: Structure, options: LearnerOptions) -> ParentSets:
-    if structure == "tree-tree":
-        return learn_tree_tree(scorer)
-    if structure == "polytree-polytree":
-        return learn_polytree_polytree(scorer)
-    if structure == "pure-filter":
-        return greedy_network(scorer, tuple(range(scorer.n_variables))).parents
-    if structure == "small-tw":
-        width = _SMALL if options.max_width is None else options.max_width
-        return learn_small_width(scorer, max_width=width)
-    return search_network(
-        scorer,
-        max_component=options.max_component,
-        max_width=options.max_width,
-        moves=options.moves,
-        n_starts=options.n_starts,
-        random_state=options.random_state,
-    ).parents
-
-
 class Ordered(NamedTuple):
     """A network and the order that it comes from."""
 
@@ -213,6 +193,26 @@ def search_network(
         if score > top:
             best, top = order, score
     return _from_order(scorer, task, best)
+
+
+def _parents(scorer: CountScorer, structure: Structure, options: LearnerOptions) -> ParentSets:
+    if structure == "tree-tree":
+        return learn_tree_tree(scorer)
+    if structure == "polytree-polytree":
+        return learn_polytree_polytree(scorer)
+    if structure == "pure-filter":
+        return greedy_network(scorer, tuple(range(scorer.n_variables))).parents
+    if structure == "small-tw":
+        width = _SMALL if options.max_width is None else options.max_width
+        return learn_small_width(scorer, max_width=width)
+    return search_network(
+        scorer,
+        max_component=options.max_component,
+        max_width=options.max_width,
+        moves=options.moves,
+        n_starts=options.n_starts,
+        random_state=options.random_state,
+    ).parents
 
 
 def _perturbed(order: Ints, d: int, rng: np.random.Generator) -> Ints:

@@ -63,89 +63,6 @@ def run_chains(
         return run(plan, rngs, ends, n_jobs, progress)
 
 
-def _in_turn(
-    plan: ChainPlan, rngs: Sequence[Any], ends: Sequence[ChainEnd | None], n_jobs: int, progress: Progress
-) -> Run:
-    """Step the chains in turn, so that after an interrupt all have come equally far."""
-    chains: list[MarkovChain] = []
-    try:
-        with held_interrupts() as pressed:
-            chains += [MarkovChain(plan, rng, end) for rng, end in zip(rngs, ends, strict=True)]
-            for chain in _turns(chains):
-                chain.advance()
-                progress.advance()
-                if pressed():
-                    break
-            stopped = pressed()
-    except KeyboardInterrupt:
-        stopped = True
-    return Run([chain.draws() for chain in chains], stopped)
-
-
-def _turns(chains: Sequence[MarkovChain]) -> Iterator[MarkovChain]:
-    """Yield the chains in turn while they have steps left."""
-    while any(chain.n_left for chain in chains):
-        yield from (chain for chain in chains if chain.n_left)
-
-
-def _side_by_side(
-    plan: ChainPlan, rngs: Sequence[Any], ends: Sequence[ChainEnd | None], n_jobs: int, progress: Progress
-) -> Run:
-    """Deal the chains to processes; a shared file holds their progress and whether to stop."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "board"
-        board = np.memmap(path, np.int64, "w+", shape=len(rngs) + 1)
-        tasks: list[Any] = [
-            (rngs[i::n_jobs], ends[i::n_jobs], str(path), i + 1) for i in range(min(n_jobs, len(rngs)))
-        ]
-        workers, threads = shared_workers(), ThreadPoolExecutor(n_jobs)
-        futures: list[Future[list[ChainDraws]]] = []
-        try:
-            with held_interrupts() as pressed:
-                futures += [threads.submit(workers.run, _run_some, plan, *task) for task in tasks]
-                _wait(futures, board, progress, pressed)
-        except KeyboardInterrupt:  # the second: no waiting for steps that are under way
-            board[0] = True
-            workers.restart()
-        threads.shutdown()
-        kept = [f for f in futures if not board[0] or f.exception() is None]
-        answer = Run(_in_order([future.result() for future in kept]), bool(board[0]))
-        del board  # or the folder could not be removed everywhere
-    return answer
-
-
-def _in_order(dealt: list[list[ChainDraws]]) -> list[ChainDraws]:
-    """Return chains that were dealt one to each in turn, in their order."""
-    most = max(map(len, dealt), default=0)
-    return [part[k] for k in range(most) for part in dealt if k < len(part)]
-
-
-def _wait(
-    futures: list[Future[list[ChainDraws]]], board: Any, progress: Progress, pressed: Callable[[], bool]
-) -> None:
-    """Show progress until all are done; after an interrupt the processes are told to stop."""
-    left = set(futures)
-    while left:
-        left = wait(left, _LOOK).not_done
-        progress.advance(steps=int(board[1:].sum()) - progress.done)
-        board[0] = pressed()
-
-
-def _run_some(
-    plan: ChainPlan, rngs: Sequence[Any], ends: Sequence[ChainEnd | None], path: str, place: int
-) -> list[ChainDraws]:
-    """Step some chains in turn: after an interrupt, none of them has nothing to show."""
-    board = np.memmap(path, np.int64, "r+")
-    with one_blas_thread():
-        chains = [MarkovChain(plan, rng, end) for rng, end in zip(rngs, ends, strict=True)]
-        for chain in _turns(chains):
-            if board[0]:
-                break
-            chain.advance()
-            board[place] += 1
-        return [chain.draws() for chain in chains]
-
-
 @dataclass(frozen=True)
 class ChainPlan:
     """What all chains of a fit have in common.
@@ -256,6 +173,89 @@ class MarkovChain:
             float(np.mean(self._accepted)) if self._accepted else float("nan"),
             self._end,
         )
+
+
+def _in_turn(
+    plan: ChainPlan, rngs: Sequence[Any], ends: Sequence[ChainEnd | None], n_jobs: int, progress: Progress
+) -> Run:
+    """Step the chains in turn, so that after an interrupt all have come equally far."""
+    chains: list[MarkovChain] = []
+    try:
+        with held_interrupts() as pressed:
+            chains += [MarkovChain(plan, rng, end) for rng, end in zip(rngs, ends, strict=True)]
+            for chain in _turns(chains):
+                chain.advance()
+                progress.advance()
+                if pressed():
+                    break
+            stopped = pressed()
+    except KeyboardInterrupt:
+        stopped = True
+    return Run([chain.draws() for chain in chains], stopped)
+
+
+def _turns(chains: Sequence[MarkovChain]) -> Iterator[MarkovChain]:
+    """Yield the chains in turn while they have steps left."""
+    while any(chain.n_left for chain in chains):
+        yield from (chain for chain in chains if chain.n_left)
+
+
+def _side_by_side(
+    plan: ChainPlan, rngs: Sequence[Any], ends: Sequence[ChainEnd | None], n_jobs: int, progress: Progress
+) -> Run:
+    """Deal the chains to processes; a shared file holds their progress and whether to stop."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "board"
+        board = np.memmap(path, np.int64, "w+", shape=len(rngs) + 1)
+        tasks: list[Any] = [
+            (rngs[i::n_jobs], ends[i::n_jobs], str(path), i + 1) for i in range(min(n_jobs, len(rngs)))
+        ]
+        workers, threads = shared_workers(), ThreadPoolExecutor(n_jobs)
+        futures: list[Future[list[ChainDraws]]] = []
+        try:
+            with held_interrupts() as pressed:
+                futures += [threads.submit(workers.run, _run_some, plan, *task) for task in tasks]
+                _wait(futures, board, progress, pressed)
+        except KeyboardInterrupt:  # the second: no waiting for steps that are under way
+            board[0] = True
+            workers.restart()
+        threads.shutdown()
+        kept = [f for f in futures if not board[0] or f.exception() is None]
+        answer = Run(_in_order([future.result() for future in kept]), bool(board[0]))
+        del board  # or the folder could not be removed everywhere
+    return answer
+
+
+def _in_order(dealt: list[list[ChainDraws]]) -> list[ChainDraws]:
+    """Return chains that were dealt one to each in turn, in their order."""
+    most = max(map(len, dealt), default=0)
+    return [part[k] for k in range(most) for part in dealt if k < len(part)]
+
+
+def _wait(
+    futures: list[Future[list[ChainDraws]]], board: Any, progress: Progress, pressed: Callable[[], bool]
+) -> None:
+    """Show progress until all are done; after an interrupt the processes are told to stop."""
+    left = set(futures)
+    while left:
+        left = wait(left, _LOOK).not_done
+        progress.advance(steps=int(board[1:].sum()) - progress.done)
+        board[0] = pressed()
+
+
+def _run_some(
+    plan: ChainPlan, rngs: Sequence[Any], ends: Sequence[ChainEnd | None], path: str, place: int
+) -> list[ChainDraws]:
+    """Step some chains in turn: after an interrupt, none of them has nothing to show."""
+    board = np.memmap(path, np.int64, "r+")
+    with one_blas_thread():
+        chains = [MarkovChain(plan, rng, end) for rng, end in zip(rngs, ends, strict=True)]
+        for chain in _turns(chains):
+            if board[0]:
+                break
+            chain.advance()
+            board[place] += 1
+        return [chain.draws() for chain in chains]
 
 
 def _resume(plan: ChainPlan, blocks: Any, end: ChainEnd) -> State:

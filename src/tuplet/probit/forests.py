@@ -193,37 +193,6 @@ class ForestBlock:
         return self.fitted
 
 
-def _grow_tree(nodes: Iterator[tuple[int, float]]) -> Any:
-    """Return a forest of one tree, whose nodes are the next ones in preorder."""
-    import stochtree
-
-    forest = stochtree.Forest(1, 1, True, False)
-    root = _parse(nodes)
-    forest.set_root_leaves(float(root) if isinstance(root, float) else 0.0)
-    todo = [(0, root)]
-    while todo:
-        node, part = todo.pop()
-        if isinstance(part, float):
-            continue
-        feature, threshold, *children = part
-        values = [child if isinstance(child, float) else 0.0 for child in children]
-        forest.add_numeric_split(0, node, feature, threshold, *values)
-        todo += [
-            (forest.left_child_node(0, node), children[0]),
-            (forest.right_child_node(0, node), children[1]),
-        ]
-    return forest
-
-
-def _parse(nodes: Iterator[tuple[int, float]]) -> Any:
-    """Return the next subtree: the value of a leaf, or feature, threshold, left and right subtree."""
-    feature, value = next(nodes)
-    if feature < 0:
-        return value
-    left = _parse(nodes)
-    return feature, value, left, _parse(nodes)
-
-
 def load_features(X: Floats) -> Any:
     """Return rows X (n, d) as stochtree holds them.
 
@@ -266,6 +235,37 @@ def draw_feature_weights(counts: npt.NDArray[np.int32], rng: np.random.Generator
     log_weight = np.log(rng.standard_gamma(shape + 1)) + np.log(1 - rng.random(len(counts))) / shape
     weight = np.exp(log_weight - log_weight.max())
     return weight / weight.sum()
+
+
+def _grow_tree(nodes: Iterator[tuple[int, float]]) -> Any:
+    """Return a forest of one tree, whose nodes are the next ones in preorder."""
+    import stochtree
+
+    forest = stochtree.Forest(1, 1, True, False)
+    root = _parse(nodes)
+    forest.set_root_leaves(float(root) if isinstance(root, float) else 0.0)
+    todo = [(0, root)]
+    while todo:
+        node, part = todo.pop()
+        if isinstance(part, float):
+            continue
+        feature, threshold, *children = part
+        values = [child if isinstance(child, float) else 0.0 for child in children]
+        forest.add_numeric_split(0, node, feature, threshold, *values)
+        todo += [
+            (forest.left_child_node(0, node), children[0]),
+            (forest.right_child_node(0, node), children[1]),
+        ]
+    return forest
+
+
+def _parse(nodes: Iterator[tuple[int, float]]) -> Any:
+    """Return the next subtree: the value of a leaf, or feature, threshold, left and right subtree."""
+    feature, value = next(nodes)
+    if feature < 0:
+        return value
+    left = _parse(nodes)
+    return feature, value, left, _parse(nodes)
 
 
 def _draw_concentration(counts: npt.NDArray[np.int32], rng: np.random.Generator) -> float:

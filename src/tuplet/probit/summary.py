@@ -199,21 +199,6 @@ def combination_table(joint: Probit, names: Sequence[Any], k: int = 5, level: fl
     )
 
 
-def _check_correlations(query: str, correlations: npt.ArrayLike, names: Sequence[Any]) -> Floats:
-    array = np.asarray(correlations, dtype=float)
-    if array.ndim != 4 or array.shape[2:] != (len(names), len(names)):
-        raise InputError(
-            f"{query}: draws must be of shape (chains, draws, {len(names)}, {len(names)}) for"
-            f" {len(names)} names, found {array.shape}."
-        )
-    return array
-
-
-def _check_level(query: str, level: float) -> None:
-    if not 0 < level < 1:
-        raise InputError(f"{query}: level must lie between 0 and 1, found {level}.")
-
-
 class Convergence(NamedTuple):
     """The worst R-hat and the least effective sample size of all correlations and label frequencies."""
 
@@ -258,6 +243,21 @@ def diagnose(array: Floats) -> tuple[Floats, Floats]:
             draws = np.stack(np.split(draws[0, : draws.shape[1] // 2 * 2], 2))
         r_hat[moving] = statistics.rhat(draws, **axes)
     return r_hat, ess
+
+
+def _check_correlations(query: str, correlations: npt.ArrayLike, names: Sequence[Any]) -> Floats:
+    array = np.asarray(correlations, dtype=float)
+    if array.ndim != 4 or array.shape[2:] != (len(names), len(names)):
+        raise InputError(
+            f"{query}: draws must be of shape (chains, draws, {len(names)}, {len(names)}) for"
+            f" {len(names)} names, found {array.shape}."
+        )
+    return array
+
+
+def _check_level(query: str, level: float) -> None:
+    if not 0 < level < 1:
+        raise InputError(f"{query}: level must lie between 0 and 1, found {level}.")
 
 
 def _watched(draws: Draws) -> Floats:

@@ -64,25 +64,6 @@ def is_acyclic(parents: ParentSets) -> bool:
     return len(_peel(parents)) == len(parents)
 
 
-def _peel(parents: ParentSets) -> list[int]:
-    """Take away, as long as possible, the lowest variable that has no parents left."""
-    children: list[list[int]] = [[] for _ in parents]
-    for parent, child in edges(parents):
-        children[parent].append(child)
-    missing = [len(members) for members in parents]
-    ready = [child for child, count in enumerate(missing) if count == 0]
-    order = []
-    while ready:
-        v = min(ready)
-        ready.remove(v)
-        order.append(v)
-        for child in children[v]:
-            missing[child] -= 1
-            if missing[child] == 0:
-                ready.append(child)
-    return order
-
-
 def find_cycle(parents: Sequence[Iterable[int]]) -> tuple[int, ...]:
     """Return the variables of one directed cycle, each a parent of the next; empty if there is none.
 
@@ -165,6 +146,25 @@ class EdgeRules:
         """Variables that may be parents of a child but need not."""
         taken = {child, *self.required[child], *self.forbidden[child]}
         return tuple(v for v in range(len(self.required)) if v not in taken)
+
+
+def _peel(parents: ParentSets) -> list[int]:
+    """Take away, as long as possible, the lowest variable that has no parents left."""
+    children: list[list[int]] = [[] for _ in parents]
+    for parent, child in edges(parents):
+        children[parent].append(child)
+    missing = [len(members) for members in parents]
+    ready = [child for child, count in enumerate(missing) if count == 0]
+    order = []
+    while ready:
+        v = min(ready)
+        ready.remove(v)
+        order.append(v)
+        for child in children[v]:
+            missing[child] -= 1
+            if missing[child] == 0:
+                ready.append(child)
+    return order
 
 
 def _by_child(m: int, edges: Iterable[Edge], kind: str) -> tuple[tuple[int, ...], ...]:
