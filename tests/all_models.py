@@ -52,7 +52,7 @@ ANY = {
     "greedy chains": ChainClassifier(n_chains=2, inference="greedy", random_state=0),
     "bayesnet": BayesNetClassifier(random_state=0),
     "generative": GenerativeBayesNetClassifier(random_state=0),
-    "generative forest": GenerativeBayesNetClassifier("small-tw", feature_forest=True),
+    "generative small": GenerativeBayesNetClassifier("small-tw"),
     "neighbors": NeighborClassifier(),
     "instance": InstanceLogisticClassifier(),
     "instance with features": InstanceLogisticClassifier(use_features=True),

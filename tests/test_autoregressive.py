@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from draws import examples
 from outcome_tables import agree, possible_codes, project, restrict
 from tuplet.exceptions import ImpossibleEvidenceError, InputError, IntractableError
-from tuplet.joint import Autoregressive, Enumerate, MonteCarlo, Search, dense
+from tuplet.joint import Autoregressive, Enumerate, MonteCarlo, Search
+from tuplet.joint.autoregressive import Subset
 from tuplet.joint.base import all_outcomes
-from tuplet.joint.subset import Subset
 from tuplet.typing import UNKNOWN
 
 # -- random chains and their truth ------------------------------------------------------------------------
@@ -360,7 +360,7 @@ class Grid:
 
 def test_tables_of_all_outcomes_equal_the_walk_over_prefixes(monkeypatch):
     """Also over several blocks of rows, under evidence, and for the marginal of a prefix of the order."""
-    monkeypatch.setattr(dense, "_CELLS", 100)
+    monkeypatch.setattr("tuplet.joint.chain._CELLS", 100)
     joint, _ = make((2, 3, 2, 2), 0, zeros=0.2, n=7)
     fast = Autoregressive(joint.cards, joint.order, Grid(joint.conditional), n=7)
     known = np.where(np.arange(4) % 2 == 0, joint.sample(1, 0)[0], UNKNOWN)

@@ -18,8 +18,7 @@ from tuplet.exceptions import InputError, IntractableError
 from tuplet.inference.plan import make_plan
 from tuplet.models import GenerativeBayesNetClassifier, InformationGainFilter
 from tuplet.models.generative.columns import DiscreteColumns, learn_bins
-from tuplet.models.generative.gaps import gap_factors, touched_families
-from tuplet.models.generative.tables import count_tables
+from tuplet.models.generative.tables import count_tables, gap_factors, touched_families
 from tuplet.networks import Network, ThreePartGraph
 
 gum = pytest.importorskip("pyagrum")

@@ -7,7 +7,7 @@ from scipy.stats import multivariate_normal
 
 from tuplet.joint import Probit
 from tuplet.joint.base import all_outcomes
-from tuplet.joint.probit_points import Points, unit_points
+from tuplet.joint.orthants import Points, unit_points
 from tuplet.kernels.ghk import draw_outcomes, fill_tables, log_paths
 
 

@@ -10,7 +10,7 @@ from tuplet.exceptions import ImpossibleEvidenceError, InputError, IntractableEr
 from tuplet.inference import Factor
 from tuplet.joint import Atoms, Autoregressive, FactorGraph, Mixture, MonteCarlo, Search
 from tuplet.joint.base import all_outcomes
-from tuplet.joint.ceiling import Ceiling
+from tuplet.joint.outcome_bounds import OutcomeBounds
 from tuplet.typing import UNKNOWN
 
 # -- random components and their truth --------------------------------------------------------------------
@@ -285,20 +285,20 @@ def test_chains_in_different_orders_are_proven_with_few_evaluations():
 
 @given(CARDS, SEEDS, st.integers(1, 6))
 @quick
-def test_ceilings_bound_every_completion(cards, seed, width):
+def test_outcome_bounds_bound_every_completion(cards, seed, width):
     rng = np.random.default_rng(seed)
     joint, truth = chain(cards, 3, rng)
     evidence = possible_codes(truth, cards, rng, share=0.8)
     joint, truth = joint.condition(evidence), restrict(truth, cards, evidence)
-    ceiling = Ceiling.above(joint, np.log(rng.random(3) * 0.3), width)
+    listed = OutcomeBounds.above(joint, np.log(rng.random(3) * 0.3), width)
     rows = rng.integers(3, size=5)
     partial = np.stack([possible_codes(truth, cards, rng)[rows] for _ in range(2)])
-    bound = ceiling.bound(rows, partial)
+    bound = listed.bound(rows, partial)
     for codes, bounds in zip(partial, bound, strict=True):
         assert (np.exp(bounds) >= (truth[rows] * agree(cards, codes)).max(axis=1) - 1e-9).all()
 
 
-def test_ceilings_pack_many_and_wide_variables():
+def test_outcome_bounds_pack_many_and_wide_variables():
     m = 40
     cards = (5,) * m
 
@@ -307,13 +307,13 @@ def test_ceilings_pack_many_and_wide_variables():
 
     joint = Autoregressive(cards, range(m), conditional, n=1)
     best = m * np.log(0.96)
-    ceiling = Ceiling.above(joint, np.array([best + np.log(0.01)]), 10**4)
-    assert ceiling.packed.shape[0] == 2  # 21 variables of three bits fit a word
+    listed = OutcomeBounds.above(joint, np.array([best + np.log(0.01)]), 10**4)
+    assert listed.packed.shape[0] == 2  # 21 variables of three bits fit a word
     codes = np.full((3, 1, m), UNKNOWN)
     codes[1, 0, [0, 39]] = 0, 4
     codes[2, 0, [3, 38]] = 2, 2
     expected = [best, best + np.log(0.01 / 0.96), best + np.log(0.01)]
-    np.testing.assert_allclose(ceiling.bound(np.array([0]), codes)[:, 0], expected)
+    np.testing.assert_allclose(listed.bound(np.array([0]), codes)[:, 0], expected)
 
 
 # -- estimates --------------------------------------------------------------------------------------------

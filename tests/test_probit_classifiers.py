@@ -20,8 +20,8 @@ from tuplet.joint import Probit
 from tuplet.models.probit import ProbitClassifier, ProbitForestClassifier
 from tuplet.models.probit import base as probit_base
 from tuplet.probit import forests
-from tuplet.probit.chain import Chain
-from tuplet.probit.convergence import Convergence
+from tuplet.probit.chains import MarkovChain
+from tuplet.probit.summary import Convergence
 from tuplet.progress import Progress
 from tuplet.typing import UNKNOWN
 
@@ -249,7 +249,7 @@ def test_a_failed_fit_is_none_to_go_on_from(monkeypatch):
 
 def interrupt_after(monkeypatch, n):
     """Raise KeyboardInterrupt in the n-th step of all chains together."""
-    original, count = Chain.advance, [0]
+    original, count = MarkovChain.advance, [0]
 
     def advance(self):
         count[0] += 1
@@ -257,7 +257,7 @@ def interrupt_after(monkeypatch, n):
             raise KeyboardInterrupt
         original(self)
 
-    monkeypatch.setattr(Chain, "advance", advance)
+    monkeypatch.setattr(MarkovChain, "advance", advance)
 
 
 @both
@@ -411,7 +411,7 @@ def test_labels_that_rows_do_not_tell_of(model):
     assert (fitted.predict(X)[:, 1] == 1).all()
     assert np.isfinite(fitted.predict_joint(X).distribution.log_prob(np.zeros((80, 2), int))).all()
     for second in (Y[:, 0], 1 - Y[:, 0]):
-        with pytest.warns(TupletWarning, match="'y0' and 'y1' say the same"):
+        with pytest.warns(TupletWarning, match="'y0' and 'y1' agree"):
             fitted = clone(model).fit(X, np.column_stack([Y[:, 0], second]))
         assert np.isfinite(fitted.predict_joint(X).distribution.log_prob(np.zeros((80, 2), int))).all()
 
@@ -483,7 +483,6 @@ def test_more_than_two_classes_are_refused_by_name(model):
         ("shrinkage", "much"),
         ("alpha", 1.0),
         ("beta", -1),
-        ("min_samples_leaf", 0),
         ("n_factors", 0),
     ],
 )

@@ -8,7 +8,7 @@ import pytest
 from arviz_stats.base import array_stats
 from scipy import stats
 
-from tuplet.probit.chain import Chain, Plan
+from tuplet.probit.chains import ChainPlan, MarkovChain
 from tuplet.probit.correlation import correlation_step
 from tuplet.probit.forest_draws import ForestDraws
 from tuplet.probit.forests import ForestBlock, ForestSettings, load_features
@@ -214,10 +214,10 @@ def test_chains_repeat_and_go_on():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 2))
     signs = label_signs(rng.integers(0, 2, (40, 2)))
-    plan = Plan(X, signs, ForestSettings(5), Hamiltonian(), 5, 4, 2)
+    plan = ChainPlan(X, signs, ForestSettings(5), Hamiltonian(), 5, 4, 2)
 
     def draws(plan, end=None):
-        chain = Chain(plan, np.random.default_rng(7), end)
+        chain = MarkovChain(plan, np.random.default_rng(7), end)
         while chain.n_left:
             chain.advance()
         return chain.draws()

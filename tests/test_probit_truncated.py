@@ -8,7 +8,7 @@ from scipy import stats
 from scipy.special import log_ndtr, ndtri_exp
 
 from tuplet.kernels.latents import draw_signed, draw_sweep
-from tuplet.probit.truncated import draw_signed_normal, uniforms
+from tuplet.probit.sampler import draw_signed_normal, uniforms
 
 
 def inverted(mean, scale, sign, uniform):

@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 from draws import examples
 from tuplet.exceptions import InputError
 from tuplet.joint.base import all_outcomes
-from tuplet.joint.nodes import OpenNodes
-from tuplet.joint.search import Search, best_first
+from tuplet.joint.search import OpenNodes, Search, best_first
 from tuplet.typing import UNKNOWN
 
 

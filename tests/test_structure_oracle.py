@@ -66,6 +66,14 @@ def random_scores(rng, m, max_parents=None, scale=3.0, keep=1.0):
     return LocalScores.of(tables)
 
 
+def restrict(scores, required=(), forbidden=()):
+    """Keep the sets that have all required edges (parent, child) and none of the forbidden ones."""
+    families = [{(p, child) for p in scores.members(f)} for f, child in enumerate(scores.children)]
+    wanted = [{edge for edge in required if edge[1] == child} for child in scores.children]
+    keep = [need <= has and not has & set(forbidden) for has, need in zip(families, wanted, strict=True)]
+    return scores.take(np.array(keep))
+
+
 @st.composite
 def local_scores(draw, max_variables=4, always_empty=True):
     """Few variables, any lists of sets; whole numbers make ties."""

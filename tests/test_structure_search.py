@@ -15,6 +15,7 @@ from test_structure_oracle import (
     network_of,
     network_scores,
     random_scores,
+    restrict,
 )
 from tuplet.exceptions import InputError, IntractableError, MissingDependencyError
 from tuplet.structure import (
@@ -32,8 +33,8 @@ from tuplet.structure import (
     solve_integer,
 )
 from tuplet.structure._kernels import climb
-from tuplet.structure.clusters import LEAST_EXCESS, cluster_cut, violated_clusters
-from tuplet.structure.decompose import drop_hopeless, group_bound, lift, project, strong_components
+from tuplet.structure.decompose import drop_hopeless, group_bound, lift_parents, project, strong_components
+from tuplet.structure.integer import LEAST_EXCESS, cluster_cut, violated_clusters
 from tuplet.typing import UNKNOWN
 
 few = examples(25)
@@ -245,7 +246,7 @@ def test_components_are_solved_apart(scores):
     for group in strong_components(scores):
         part = project(scores, group)
         inside = best_network(part)
-        lifted = lift(scores, group, inside)
+        lifted = lift_parents(scores, group, inside)
         assert sum(scores.value(v, members) for v, members in lifted.items()) == pytest.approx(
             score_of(inside, part)
         )
@@ -309,7 +310,7 @@ def test_width_one_is_a_forest_and_nearly_the_best_one():
 
 
 def test_bounded_search_with_required_edges():
-    scores = random_scores(np.random.default_rng(0), 8, 3).restrict(required=[(0, 7), (1, 7), (2, 6)])
+    scores = restrict(random_scores(np.random.default_rng(0), 8, 3), required=[(0, 7), (1, 7), (2, 6)])
     parents, _ = search_bounded(scores, 2, n_rounds=10, random_state=0)
     assert {0, 1} <= set(parents[7])
     assert 2 in parents[6]

@@ -1,7 +1,10 @@
 """Compiled functions: machine code from the time of installation, or by numba on first use.
 
 A kernel is a module of plain functions over arrays. `entry` marks those that the library calls, `inner` those
-that only other functions of the same module call. Nothing is compiled when such a module is imported.
+that only other functions of the same module call; the names of these begin with an underscore. A kernel holds
+all that its functions call and the records that they take, because numba's cache notices changes in the file
+of a function only. Kernels lie in `tuplet.kernels`, or in `_kernels.py` of the package that calls them.
+Nothing is compiled when such a module is imported.
 
 * If the package was built with a C compiler, `hatch_build.py` has compiled all entries into one extension
   module, which is called. Its name contains a digest of the kernels' sources, so that a module made from
@@ -201,7 +204,7 @@ def _fit(signature: tuple[Argument, ...], args: Any) -> bool:
 def digest() -> str:
     """Return a digest of the sources of all kernels, which the name of their extension module contains."""
     sums = hashlib.sha256(Path(__file__).read_bytes())
-    for name in (*KERNELS, "tuplet.networks._arrays"):
+    for name in KERNELS:
         sums.update(_source(name).read_bytes())
     return sums.hexdigest()[:16]
 

@@ -120,17 +120,6 @@ class Exact(Engine):
         self._visit(problem, "factor marginals", visit)
         return answers
 
-    def clique_marginals(self, problem: Problem) -> list[tuple[tuple[int, ...], Floats]]:
-        """Calibrated posterior of every clique: scopes and tables (*cards of the scope, n)."""
-        plan = self.plan(problem, "clique marginals", keep=True)
-        answers = [np.empty((*step.shape, problem.n)) for step in plan.steps]
-
-        def visit(step: Step, table: Floats, rows: slice) -> None:
-            answers[plan.step_of[step.variable]][..., rows] = table
-
-        self._visit(problem, "clique marginals", visit)
-        return [(step.scope, table) for step, table in zip(plan.steps, answers, strict=True)]
-
     def entropy(self, problem: Problem) -> Floats:
         """Entropy of all variables together, hidden ones included, (n,)."""
         answer = np.zeros(problem.n)

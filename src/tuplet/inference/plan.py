@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -193,6 +193,14 @@ def min_fill_order(
     return order
 
 
+def cliques_along(scopes: Iterable[Scope], order: list[int]) -> Iterator[Scope]:
+    """Yield the clique of every step of an elimination order: the variable, then its neighbours."""
+    neighbours = _neighbourhoods(len(order), scopes)
+    for v in order:
+        yield (v, *_bits(neighbours[v]))
+        _connect(neighbours, v)
+
+
 def _neighbourhoods(n_variables: int, scopes: Iterable[Scope]) -> list[int]:
     neighbours = [0] * n_variables
     for scope in scopes:
@@ -213,13 +221,11 @@ def _largest_table(
     cards: tuple[int, ...], scopes: tuple[Scope, ...], order: list[int], limit: float
 ) -> float:
     """Cells of the largest table of an elimination order; infinity as soon as it reaches the limit."""
-    neighbours = _neighbourhoods(len(cards), scopes)
     largest = 0
-    for v in order:
-        largest = max(largest, cards[v] * math.prod(cards[u] for u in _bits(neighbours[v])))
+    for clique in cliques_along(scopes, order):
+        largest = max(largest, math.prod(cards[v] for v in clique))
         if largest >= limit:
             return math.inf
-        _connect(neighbours, v)
     return largest
 
 

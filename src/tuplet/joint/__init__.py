@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from tuplet.joint.base import JointDistribution, Mode, Ranking
     from tuplet.joint.graph import FactorGraph
     from tuplet.joint.mixture import Mixture
+    from tuplet.joint.policies import Enumerate, MonteCarlo
     from tuplet.joint.probit import Probit
     from tuplet.joint.search import Search
-    from tuplet.joint.splitting import Enumerate, MonteCarlo
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -24,7 +24,7 @@ else:
             "tuplet.joint.mixture": "Mixture",
             "tuplet.joint.probit": "Probit",
             "tuplet.joint.search": "Search",
-            "tuplet.joint.splitting": "Enumerate MonteCarlo",
+            "tuplet.joint.policies": "Enumerate MonteCarlo",
         },
     )
 

@@ -1,11 +1,11 @@
-"""Chains of conditionals."""
+"""Chains of conditionals, and the distributions of some of tother variables."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal, Self, final
+from typing import Literal, Self, cast, final
 
 import numpy as np
 import numpy.typing as npt
@@ -13,13 +13,18 @@ import numpy.typing as npt
 from tuplet.exceptions import InputError
 from tuplet.joint.atoms import Atoms
 from tuplet.joint.base import ENUMERATION_LIMIT, JointDistribution, Ranking
-from tuplet.joint.chain import Chain
-from tuplet.joint.dense import DenseChain, GridConditional
+from tuplet.joint.chain import (
+    ConditionalChain,
+    DenseChain,
+    GridConditional,
+    Summary,
+    stack,
+    tally_counts,
+    tally_pairs,
+)
 from tuplet.joint.frontier import Conditional, Frontier
-from tuplet.joint.reduce import Summary, count_marginals, pairwise, stack
+from tuplet.joint.policies import Beam, Enumerate, MonteCarlo, Multinomial
 from tuplet.joint.search import Search, best_first
-from tuplet.joint.splitting import Beam, Enumerate, MonteCarlo, Multinomial
-from tuplet.joint.subset import Renamed, Subset
 from tuplet.typing import UNKNOWN, Codes, Floats
 
 _WALK_LIMIT = 2**12
@@ -95,7 +100,7 @@ class Autoregressive(JointDistribution):
     engine: Literal["auto"] | Enumerate | MonteCarlo = "auto"
     search: Search = field(default_factory=Search)
     rows: npt.NDArray[np.intp] = None  # type: ignore[assignment]  # always an array once constructed
-    _chain: Chain = field(init=False)
+    _chain: ConditionalChain = field(init=False)
 
     def __post_init__(self) -> None:
         cards, order = tuple(int(card) for card in self.cards), tuple(int(v) for v in self.order)
@@ -116,7 +121,7 @@ class Autoregressive(JointDistribution):
             raise InputError(f"Autoregressive: evidence must be of shape (n, m), found {evidence.shape}.")
         object.__setattr__(self, "evidence", evidence)
         object.__setattr__(
-            self, "_chain", Chain(cards, order, self.conditional, origin, self._choose_engine())
+            self, "_chain", ConditionalChain(cards, order, self.conditional, origin, self._choose_engine())
         )
 
     def _choose_engine(self) -> Enumerate | MonteCarlo:
@@ -136,14 +141,14 @@ class Autoregressive(JointDistribution):
             self._pass_on(taken, self._log_evidence[rows])
         return taken
 
-    def _pass_on(self, heir: Autoregressive, log_evidence: Floats) -> None:
-        """Spare an heir the evidence's probability, unless it would find it by a better engine."""
-        if heir._chain.engine == self._chain.engine:
-            heir.__dict__["_log_evidence"] = log_evidence
+    def _pass_on(self, other: Autoregressive, log_evidence: Floats) -> None:
+        """Hand over the evidence's probability, unless the other one computes it by a better engine."""
+        if other._chain.engine == self._chain.engine:
+            other.__dict__["_log_evidence"] = log_evidence
 
     @property
     def tolerance(self) -> float:
-        """See `JointDistribution.tolerance`; the notes of the class say how it is stated."""
+        """See `JointDistribution.tolerance`; defined in the notes of the class."""
         if isinstance(self._chain.engine, Enumerate):
             return 0.0
         if self.scores_exactly:
@@ -158,7 +163,7 @@ class Autoregressive(JointDistribution):
     # -- sums over outcomes -------------------------------------------------------------------------------
 
     def _posterior(self) -> Iterator[Frontier]:
-        """Yield weighted prefixes that end at the last known value of their row."""
+        """Yield weighted prefixes that end at the last known value of tother row."""
         return self._chain.reach(self.evidence, np.arange(len(self)))
 
     def _outcomes(self, depth: int) -> Iterator[Frontier]:
@@ -225,13 +230,13 @@ class Autoregressive(JointDistribution):
         if self._dense is not None and len(self):
             parts = [atoms.pairwise() for atoms in self._atoms()]
             return {pair: np.concatenate([part[pair] for part in parts]) for pair in parts[0]}
-        return pairwise(self._outcomes(m), self.cards, range(m), len(self))
+        return tally_pairs(self._outcomes(m), self.cards, range(m), len(self))
 
     def _count_marginals(self) -> Floats:
         m = self.n_variables
         if self._dense is not None and len(self):
             return np.concatenate([atoms._count_marginals() for atoms in self._atoms()])
-        return count_marginals(self._outcomes(m), range(m), len(self))
+        return tally_counts(self._outcomes(m), range(m), len(self))
 
     def _log_table(self) -> Floats:
         if self._dense is None or not len(self):
@@ -292,7 +297,7 @@ class Autoregressive(JointDistribution):
             self,
             cards=tuple(self.cards[v] for v in variables),
             order=tuple(variables.index(v) for v in first),
-            conditional=Renamed.first(self.conditional, variables, self.n_variables),
+            conditional=_Renamed.first(self.conditional, variables, self.n_variables),
             evidence=self.evidence[:, list(variables)],
         )
 
@@ -322,7 +327,7 @@ class Autoregressive(JointDistribution):
     def _expand(
         self, rows: npt.NDArray[np.intp], codes: Codes, variables: npt.NDArray[np.intp], bounds: Floats
     ) -> Floats:
-        """Bound children by the probability of their prefix; see `Expand`."""
+        """Bound children by the probability of tother prefix; see `Expand`."""
         values = np.empty((len(rows), self.cards[variables[0]]))
         for variable in np.unique(variables):
             at = np.flatnonzero(variables == variable)
@@ -340,3 +345,129 @@ class Autoregressive(JointDistribution):
             for part in some._chain.follow(reached, self.n_variables, Beam(found.codes.shape[1])):
                 place = (barren[part.query], part.rank())
                 found.codes[place], found.log_prob[place] = part.codes, part.log_prob
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Subset(JointDistribution):
+    """Variables of a chain from which earlier ones are summed out: every query is a query to the chain.
+
+    A view, not a list of atoms: it inherits the engine and so the `tolerance` of the chain, and the exact
+    answers stay exact.
+
+    Parameters
+    ----------
+    joint : Autoregressive
+    variables : tuple of int
+        Positions in `joint`, in the order of the variables here.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> def conditional(variable, rows, codes):
+    ...     if variable == 0:
+    ...         return np.log(np.tile([0.4, 0.6], (len(rows), 1)))
+    ...     return np.log(np.array([[0.9, 0.1], [0.2, 0.8]]))[codes[:, 0]]
+    >>> Subset(Autoregressive((2, 2), (0, 1), conditional, n=1), (1,)).mode().codes
+    array([[1]])
+    """
+
+    joint: Autoregressive
+    variables: tuple[int, ...]
+    cards: tuple[int, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "cards", tuple(self.joint.cards[v] for v in self.variables))
+
+    def __len__(self) -> int:
+        return len(self.joint)
+
+    def _take(self, rows: npt.NDArray[np.intp]) -> Self:
+        return replace(self, joint=self.joint._take(rows))
+
+    @property
+    def tolerance(self) -> float:
+        """See `JointDistribution.tolerance`."""
+        return self.joint.tolerance
+
+    def _embed(self, codes: Codes) -> Codes:
+        full = np.full((*codes.shape[:-1], self.joint.n_variables), UNKNOWN, dtype=np.intp)
+        full[..., self.variables] = codes
+        return full
+
+    @property
+    def _depth(self) -> int:
+        """Variables of the chain that matter here."""
+        return 1 + max(self.joint.order.index(v) for v in self.variables)
+
+    def _outcomes(self) -> Iterator[Frontier]:
+        return self.joint._outcomes(self._depth)
+
+    def _log_prob(self, codes: Codes) -> Floats:
+        return self.joint._log_prob(self._embed(codes))
+
+    def _bound(self, codes: Codes) -> Floats:
+        return self.joint._bound(self._embed(codes))
+
+    def _flat_marginals(self) -> Floats:
+        marginals = self.joint.marginals()
+        return np.concatenate([marginals[v] for v in self.variables], axis=1)
+
+    def _top_k(self, k: int) -> Ranking:
+        atoms = stack(self._outcomes(), self.joint.cards, len(self))._marginal(self.variables)
+        ranking = atoms._top_k(k)
+        return ranking._replace(proven=np.full(len(self), self.tolerance == 0))
+
+    def _sample(self, size: int, rng: np.random.Generator) -> Codes:
+        return self.joint._sample(size, rng)[..., self.variables]
+
+    def _condition(self, codes: Codes) -> tuple[JointDistribution, Floats]:
+        joint, log_evidence = self.joint._condition(self._embed(codes))
+        return replace(self, joint=joint), log_evidence
+
+    def _marginal(self, variables: tuple[int, ...]) -> JointDistribution:
+        return self.joint._marginal(tuple(self.variables[v] for v in variables))
+
+    def pairwise(self) -> dict[tuple[int, int], Floats]:
+        """See `JointDistribution.pairwise`."""
+        return tally_pairs(self._outcomes(), self.joint.cards, self.variables, len(self))
+
+    def _count_marginals(self) -> Floats:
+        return tally_counts(self._outcomes(), self.variables, len(self))
+
+    def to_atoms(self, limit: int = ENUMERATION_LIMIT) -> Atoms:
+        """See `JointDistribution.to_atoms`; `limit` counts what the chain can be up to the last variable."""
+        return self.joint._enumerated(limit, self._depth)._marginal(self.variables).to_atoms()
+
+
+@dataclass(frozen=True)
+class _Renamed:
+    """The conditional of the first variables of an order, called by tother new positions."""
+
+    conditional: Conditional
+    variables: tuple[int, ...]
+    n_variables: int
+
+    @classmethod
+    def first(cls, conditional: Conditional, variables: tuple[int, ...], n_variables: int) -> _Renamed:
+        """Rename a conditional; one that evaluates grids still does."""
+        kind = _RenamedGrid if isinstance(conditional, GridConditional) else cls
+        return kind(conditional, variables, n_variables)
+
+    def __call__(self, variable: int, rows: npt.NDArray[np.intp], codes: Codes) -> Floats:
+        """See `Conditional`."""
+        return self.conditional(self.variables[variable], rows, self._embed(codes))
+
+    def _embed(self, codes: Codes) -> Codes:
+        full = np.full((len(codes), self.n_variables), UNKNOWN, dtype=np.intp)
+        full[:, self.variables] = codes
+        return full
+
+
+class _RenamedGrid(_Renamed):
+    """See `_Renamed` and `GridConditional`."""
+
+    def grid(self, variable: int, rows: npt.NDArray[np.intp], codes: Codes) -> Floats:
+        """See `GridConditional.grid`."""
+        inner = cast(GridConditional, self.conditional)
+        return inner.grid(self.variables[variable], rows, self._embed(codes))

@@ -13,7 +13,7 @@ from scipy.special import logsumexp
 from tuplet.exceptions import InputError
 from tuplet.joint.autoregressive import Autoregressive
 from tuplet.joint.base import JointDistribution, Ranking
-from tuplet.joint.ceiling import Ceiling, propose
+from tuplet.joint.outcome_bounds import OutcomeBounds, likely_outcomes
 from tuplet.joint.search import Search, best_first
 from tuplet.typing import UNKNOWN, Codes, Floats
 
@@ -35,7 +35,7 @@ _LISTED = 2**24
 """Outcomes of chains that are listed at once; one of up to 64 labels takes 16 bytes."""
 
 _BLOCK = 64
-"""Rows that are searched together, at least: chains ask their classifiers about many rows at a time."""
+"""Rows that are searched together, at least: chains call their classifiers with many rows at a time."""
 
 
 @final
@@ -53,7 +53,7 @@ class Mixture(JointDistribution):
         C distributions of the same n rows and the same variables.
     search : Search
         Budget of the search for the most probable outcomes: branch and bound from the components' best
-        ones, which proves the answer or says that it could not.
+        ones, which proves the answer where the budget suffices.
 
     Examples
     --------
@@ -220,8 +220,8 @@ class Mixture(JointDistribution):
     def _search(self, k: int) -> Ranking:
         start, log_prob = self._proposals(k)
         known = -np.partition(-log_prob, k - 1, axis=1)[:, k - 1]
-        ceilings = [
-            Ceiling.above(part, known - _MARGIN, self.search.max_nodes)
+        outcome_bounds = [
+            OutcomeBounds.above(part, known - _MARGIN, self.search.max_nodes)
             if isinstance(part, Autoregressive)
             else None
             for part in self.components
@@ -230,7 +230,7 @@ class Mixture(JointDistribution):
         def expand(
             rows: npt.NDArray[np.intp], codes: Codes, variables: npt.NDArray[np.intp], bounds: Floats
         ) -> Floats:
-            return self._expand(ceilings, rows, codes, variables)
+            return self._expand(outcome_bounds, rows, codes, variables)
 
         order = _disagreement(start, log_prob)
         return best_first(len(self), self.cards, order, expand, k, self.search, (start, log_prob))
@@ -250,7 +250,7 @@ class Mixture(JointDistribution):
 
     def _expand(
         self,
-        ceilings: list[Ceiling | None],
+        outcome_bounds: list[OutcomeBounds | None],
         rows: npt.NDArray[np.intp],
         codes: Codes,
         variables: npt.NDArray[np.intp],
@@ -264,13 +264,15 @@ class Mixture(JointDistribution):
         if complete.any():
             values[:, complete] = self._take(rows[complete])._log_prob(children[:, complete])
         if not complete.all():
-            values[:, ~complete] = self._ceil(ceilings, rows[~complete], children[:, ~complete])
+            values[:, ~complete] = self._bound_by(outcome_bounds, rows[~complete], children[:, ~complete])
         return values.T
 
-    def _ceil(self, ceilings: list[Ceiling | None], rows: npt.NDArray[np.intp], codes: Codes) -> Floats:
+    def _bound_by(
+        self, outcome_bounds: list[OutcomeBounds | None], rows: npt.NDArray[np.intp], codes: Codes
+    ) -> Floats:
         bounds = [
-            component._take(rows)._bound(codes) if ceiling is None else ceiling.bound(rows, codes)
-            for component, ceiling in zip(self.components, ceilings, strict=True)
+            component._take(rows)._bound(codes) if listed is None else listed.bound(rows, codes)
+            for component, listed in zip(self.components, outcome_bounds, strict=True)
         ]
         return _mix(self.log_weights[rows], bounds)
 
@@ -287,13 +289,13 @@ def _mix(log_weights: Floats, log_values: list[Floats]) -> Floats:
 
 def _propose(joint: JointDistribution, k: int) -> Codes:
     """Return good outcomes (n, k, m) of a component."""
-    return propose(joint, k) if isinstance(joint, Autoregressive) else joint.top_k(k).codes
+    return likely_outcomes(joint, k) if isinstance(joint, Autoregressive) else joint.top_k(k).codes
 
 
 def _disagreement(proposals: Codes, log_prob: Floats) -> list[int]:
     """Order the variables by how often proposals (n, c, m) differ in them from the best of their row.
 
-    Where components want different values, the sum of their bounds exceeds the bound of their sum; so these
+    Where components prefer different values, the sum of their bounds exceeds the bound of their sum; so these
     variables are fixed first.
     """
     best = np.take_along_axis(proposals, log_prob.argmax(axis=1)[:, None, None], axis=1)

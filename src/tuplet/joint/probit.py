@@ -12,18 +12,20 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr
 
+from tuplet.exceptions import InputError
 from tuplet.joint.atoms import Atoms
 from tuplet.joint.base import JointDistribution, Ranking
-from tuplet.joint.probit_checks import (
-    check_correlations,
-    check_evidence,
-    check_means,
-    check_points,
-    patterns,
+from tuplet.joint.orthants import (
+    FEW,
+    LazyMeans,
+    Points,
+    Visit,
+    best_free,
+    draw_alike,
+    draw_free,
+    tabulate,
+    unit_points,
 )
-from tuplet.joint.probit_intervals import intervals, marginal_intervals
-from tuplet.joint.probit_outcomes import FEW, best_free, draw_alike, draw_free, tabulate
-from tuplet.joint.probit_points import LazyMeans, Points, Visit
 from tuplet.joint.search import Search
 from tuplet.kernels.ghk import log_paths
 from tuplet.typing import UNKNOWN, Codes, Floats
@@ -34,8 +36,14 @@ _DRAWS = 4096
 _CELLS = 2**22
 """Cells of the arrays that are held at once."""
 
+_SIZE = 4096
+"""Points that all draws have together, at least, unless `n_points` is given."""
 
-class Group(NamedTuple):
+_BLOCK = 4096
+"""Points of an interval that are visited at once."""
+
+
+class _KnownPattern(NamedTuple):
     """Rows in which the same variables are known."""
 
     rows: npt.NDArray[np.intp]  # (r,)
@@ -46,7 +54,7 @@ class Group(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Probit(JointDistribution):
-    """Binary variables that say whether the components of a normal vector are positive, given D draws of it.
+    """Binary variables: whether the components of a normal vector are positive, averaged over D draws of it.
 
     p(y | x_i) is the mean over the draws of the probability that z ~ N(means[d, i], correlations[d]) has the
     signs of y. What multivariate probit models return.
@@ -75,7 +83,7 @@ class Probit(JointDistribution):
     Notes
     -----
     Orthant probabilities come from sequential conditioning (GHK) at fixed points, the same for all rows and
-    queries. Variables are visited in a fixed order, known ones first; variables that are not asked for are
+    queries. Variables are visited in a fixed order, known ones first; variables that a query leaves open are
     not visited, which sums them out exactly. So the probabilities of all outcomes add up to one to the last
     digit, the probability of the first variables is the sum of what follows from them, and
     log p(y | e) = log p(y, e) - log p(e) with the same points on both sides. Answers that visit other
@@ -83,8 +91,8 @@ class Probit(JointDistribution):
 
     Marginals without evidence are exact for each draw, and so is `sample`. Given evidence, `sample` draws one
     of the points in proportion to its weight, and the rest of the latent vector anew. `proven` of a ranking
-    says that no outcome has a higher probability as estimated here. Beyond ten variables, numbers of positive
-    labels (`count_marginals`) are counted in 4,096 draws.
+    means that no outcome has a higher probability as estimated here. Beyond ten variables, numbers of
+    positive labels (`count_marginals`) are counted in 4,096 draws.
 
     `tolerance` is 1 / (2 sqrt(N)) for N points of all draws: the standard error of a probability of one half
     were the points independent, and several times the largest error seen with these. Evidence of
@@ -118,24 +126,25 @@ class Probit(JointDistribution):
     _points: Points = field(init=False)
 
     def __post_init__(self) -> None:
-        correlations = check_correlations(self.correlations)
+        correlations = _checked_correlations(self.correlations)
         means = self.means if isinstance(self.means, LazyMeans) else np.asarray(self.means)
-        check_means(means, correlations)
-        n_points = check_points(self.n_points, len(correlations))
+        _check_means(means, correlations)
+        n_points = _default_points(len(correlations)) if self.n_points is None else int(self.n_points)
         q = correlations.shape[1]
         rows = np.arange(means.shape[1]) if self.rows is None else np.asarray(self.rows, dtype=np.intp)
         variables = tuple(range(q)) if self.variables is None else tuple(int(v) for v in self.variables)
-        settled = {
+        evidence = np.full((len(rows), q), UNKNOWN) if self.evidence is None else np.asarray(self.evidence)
+        parts = {
             "means": means,
             "correlations": correlations,
             "n_points": n_points,
             "rows": rows,
             "variables": variables,
-            "evidence": check_evidence(self.evidence, (len(rows), q)),
+            "evidence": evidence.astype(np.intp, copy=False),
             "cards": (2,) * len(variables),
             "_points": Points(correlations, n_points, self.seed),
         }
-        for name, value in settled.items():
+        for name, value in parts.items():
             object.__setattr__(self, name, value)
 
     def _like(self, **changes: object) -> Probit:
@@ -154,7 +163,7 @@ class Probit(JointDistribution):
 
     @property
     def tolerance(self) -> float:
-        """See `JointDistribution.tolerance`; the notes of the class say how it is stated."""
+        """See `JointDistribution.tolerance`; defined in the notes of the class."""
         if self.n_variables == 1 and not self._is_known.any():
             return 0.0
         size = self._points.size * np.exp(self._log_evidence.min(initial=0.0))
@@ -183,14 +192,14 @@ class Probit(JointDistribution):
         step = max(1, _CELLS // cells)
         return (np.arange(a, min(a + step, len(self))) for a in range(0, len(self), step))
 
-    def _groups(self, rows: npt.NDArray[np.intp]) -> Iterator[Group]:
+    def _groups(self, rows: npt.NDArray[np.intp]) -> Iterator[_KnownPattern]:
         """Divide rows by what is known of them."""
-        for pattern, chosen in patterns(self._is_known[rows]):
+        for pattern, chosen in _distinct_rows(self._is_known[rows]):
             known = tuple(np.flatnonzero(pattern).tolist())
             free = tuple(j for j, v in enumerate(self.variables) if not pattern[v])
-            yield Group(rows[chosen], known, free)
+            yield _KnownPattern(rows[chosen], known, free)
 
-    def _visit(self, group: Group) -> tuple[Visit, Floats, Codes]:
+    def _visit(self, group: _KnownPattern) -> tuple[Visit, Floats, Codes]:
         """Return the visit of known and then free variables, scaled means (r, v, N), known codes (r, d)."""
         visit = self._points.visit((*group.known, *(self.variables[j] for j in group.free)))
         known = np.ascontiguousarray(self.evidence[group.rows][:, list(group.known)])
@@ -219,7 +228,7 @@ class Probit(JointDistribution):
     def _queries(
         self, codes: Codes, rows: npt.NDArray[np.intp]
     ) -> Iterator[tuple[Codes, Codes, tuple[int, ...], Codes]]:
-        """Divide codes (s, r, m) of some rows by the variables that they ask for.
+        """Divide codes (s, r, m) of some rows by the variables that they fix.
 
         Yields positions (Q,) among the s codes and the r rows, the latent variables to visit, and their
         values (Q, v). Codes that contradict the evidence are left out.
@@ -229,7 +238,7 @@ class Probit(JointDistribution):
         asked = merged[which, row]
         # Known variables come first, so that their probability is that of a prefix of all that follows.
         pattern = (asked != UNKNOWN).astype(np.int8) + self._is_known[rows[row]]
-        for kind, chosen in patterns(pattern):
+        for kind, chosen in _distinct_rows(pattern):
             order = (*np.flatnonzero(kind == 2).tolist(), *np.flatnonzero(kind == 1).tolist())
             yield which[chosen], row[chosen], order, np.ascontiguousarray(asked[chosen][:, list(order)])
 
@@ -293,14 +302,25 @@ class Probit(JointDistribution):
         return self._like(variables=chosen, cards=(2,) * len(chosen))
 
     def marginal_intervals(self, level: float = 0.95) -> Floats:
-        """Credible intervals of P(Y_j = 1), shape (n, m, 2): what the draws say of each marginal.
+        """Credible intervals of P(Y_j = 1), shape (n, m, 2): quantiles of each marginal over the draws.
 
         Parameters
         ----------
         level : float
             Share of the draws inside; as many lie above as below.
         """
-        return marginal_intervals(self, level)
+        _check_level(level)
+        answer = np.empty((len(self), self.n_variables, 2))
+        for rows in self._blocks():
+            probability = ndtr(self._latent_means(rows)[..., list(self.variables)])
+            answer[rows] = _quantiles(probability.transpose(1, 2, 0), np.ones(len(probability)), level)
+        known = np.flatnonzero(self._is_known.any(axis=1))
+        if len(known):
+            one = np.full((self.n_variables, 1, self.n_variables), UNKNOWN)
+            one[np.arange(len(one)), 0, np.arange(len(one))] = 1
+            given = self[known].intervals(np.repeat(one, len(known), axis=1), level)
+            answer[known] = given.transpose(1, 0, 2)
+        return answer
 
     def intervals(self, codes: npt.ArrayLike, level: float = 0.95, n_points: int = 64) -> Floats:
         """Credible intervals of the probabilities of outcomes.
@@ -318,8 +338,8 @@ class Probit(JointDistribution):
         Returns
         -------
         array, shape (..., n, 2)
-            Given evidence, of the conditional probability, each draw weighing as much as it foresaw the
-            evidence.
+            Given evidence, of the conditional probability; the weight of a draw is the probability that it
+            gives the evidence.
 
         Examples
         --------
@@ -328,9 +348,39 @@ class Probit(JointDistribution):
         >>> Probit(means, np.ones((101, 1, 1))).intervals([1], level=0.5).round(2)
         array([[0.31, 0.69]])
         """
+        _check_level(level)
         array = self._as_codes(codes)
         flat = array.reshape(math.prod(array.shape[:-2]), *array.shape[-2:])
-        return intervals(self, flat, level, n_points).reshape(*array.shape[:-1], 2)
+        answer = np.empty((*flat.shape[:2], 2))
+        for rows in self._blocks(len(flat) * len(self.correlations)):
+            answer[:, rows] = self[rows]._flat_intervals(flat[:, rows], level, n_points)
+        return answer.reshape(*array.shape[:-1], 2)
+
+    def _flat_intervals(self, codes: Codes, level: float, n_points: int) -> Floats:
+        """Return the intervals (s, n, 2) of codes (s, n, m)."""
+        logs = self._log_draws(codes, n_points)
+        log_known = np.zeros(logs.shape[1:])
+        if self._is_known.any():
+            nothing = np.full((1, len(self), self.n_variables), UNKNOWN)
+            log_known = self._log_draws(nothing, n_points)[0]
+        with np.errstate(invalid="ignore"):
+            conditional = np.exp(np.minimum(logs - log_known, 0.0))
+        weights = np.exp(log_known - log_known.max(axis=1, keepdims=True))
+        return _quantiles(conditional, weights, level)
+
+    def _log_draws(self, codes: Codes, n_points: int) -> Floats:
+        """Return log p(codes, evidence) of every draw, (s, n, D)."""
+        means = self._latent_means(np.arange(len(self)))
+        answer = np.full((*codes.shape[:2], len(means)), -np.inf)
+        points = unit_points(1, n_points, self.correlations.shape[1] - 1, self.seed)
+        step = max(1, _BLOCK // n_points)
+        for which, row, order, asked in self._queries(codes, np.arange(len(self))):
+            for first in range(0, len(means), step):
+                draws = slice(first, first + step)
+                answer[which, row, draws] = _log_alike(
+                    self.correlations[draws], means[draws], order, points, row, asked
+                )
+        return answer
 
     # -- outcomes -----------------------------------------------------------------------------------------
 
@@ -395,9 +445,85 @@ class Probit(JointDistribution):
                 draws[group.rows] = self._complete(group, draw(*self._visit(group)))
         return draws.transpose(1, 0, 2)
 
-    def _complete(self, group: Group, free: Codes) -> Codes:
+    def _complete(self, group: _KnownPattern, free: Codes) -> Codes:
         """Put the values (r, k, f) of free variables beside those that are known, (r, k, m)."""
         known = self.evidence[group.rows][:, list(self.variables)]
         codes = np.repeat(known[:, None], free.shape[1], axis=1)
         codes[..., list(group.free)] = free
         return codes
+
+
+def _checked_correlations(correlations: npt.ArrayLike) -> Floats:
+    """Return correlation matrices (D, q, q); raise `InputError` for others."""
+    array = np.asarray(correlations, dtype=float)
+    if array.ndim != 3 or array.shape[1] != array.shape[2] or 0 in array.shape:
+        raise InputError(f"Probit: correlations must be of shape (D, q, q), found {array.shape}.")
+    unit = np.isclose(np.diagonal(array, axis1=1, axis2=2), 1.0, atol=1e-6).all()
+    if not unit or not (np.abs(array) <= 1 + 1e-6).all() or not np.allclose(array, array.transpose(0, 2, 1)):
+        raise InputError(
+            "Probit: correlations must be symmetric matrices of numbers between -1 and 1 with a unit"
+            " diagonal; divide a covariance matrix, and the means, by the standard deviations."
+        )
+    return array
+
+
+def _check_means(means: npt.NDArray | LazyMeans, correlations: Floats) -> None:
+    """Raise unless means (D, n, q) fit the correlations (D, q, q)."""
+    shape = tuple(means.shape)
+    if len(shape) != 3 or (shape[0], shape[2]) != correlations.shape[:2]:
+        raise InputError(
+            f"Probit: means of shape {shape} do not fit {len(correlations)} correlation matrices of"
+            f" {correlations.shape[1]} variables; they must be of shape (D, n, q)."
+        )
+    if isinstance(means, np.ndarray) and not np.isfinite(means).all():
+        raise InputError("Probit: means must be finite numbers.")
+
+
+def _default_points(n_draws: int) -> int:
+    """Return the power of two of points per draw that makes enough of all draws."""
+    return 2 ** max(0, math.ceil(math.log2(_SIZE / n_draws)))
+
+
+def _distinct_rows(kinds: npt.NDArray[np.generic]) -> Iterator[tuple[npt.NDArray[np.generic], Codes]]:
+    """Yield the distinct rows of a matrix (r, q) of small integers, with the positions of each."""
+    if not len(kinds) or (kinds == kinds[0]).all():
+        if len(kinds):
+            yield kinds[0], np.arange(len(kinds))
+        return
+    distinct, number = np.unique(kinds, axis=0, return_inverse=True)
+    order = np.argsort(number, kind="stable")
+    starts = np.cumsum(np.bincount(number))
+    yield from zip(distinct, np.split(order, starts[:-1]), strict=True)
+
+
+def _log_alike(
+    correlations: Floats, means: Floats, order: tuple[int, ...], points: Floats, row: Codes, asked: Codes
+) -> Floats:
+    """Return the log-probabilities (Q, b) of codes (Q, v) in some rows (Q,), for b draws at equal points."""
+    b, n_points = len(means), points.shape[1]
+    answer = np.zeros((len(row), b))
+    if order:
+        visit = Visit.make(correlations, order, np.tile(points, b), n_points)
+        log_paths(row, asked, visit.scale(means), visit.factors, visit.log_u, answer)
+    return answer
+
+
+def _quantiles(values: Floats, weights: Floats, level: float) -> Floats:
+    """Return the two ends (..., 2) of what holds the middle `level` of weighted values (..., D).
+
+    Each end is one of the values: between values of very unequal weight there is nothing to interpolate.
+    """
+    order = np.argsort(values, axis=-1)
+    ordered = np.take_along_axis(values, order, axis=-1)
+    below = np.cumsum(np.take_along_axis(np.broadcast_to(weights, values.shape), order, axis=-1), axis=-1)
+    ends = []
+    for share in ((1 - level) / 2, (1 + level) / 2):
+        # A hair less, so that a sum that is a rounding error short of the share still reaches it.
+        place = (below < share * (1 - 1e-12) * below[..., -1:]).sum(axis=-1, keepdims=True)
+        ends.append(np.take_along_axis(ordered, place, axis=-1))
+    return np.concatenate(ends, axis=-1)
+
+
+def _check_level(level: float) -> None:
+    if not 0 < level < 1:
+        raise InputError(f"Probit: the level of an interval must lie between 0 and 1, found {level}.")

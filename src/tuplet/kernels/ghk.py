@@ -339,7 +339,7 @@ def _enter(
 
 
 @entry("i2 f3 f3 f2 f2 i i3 f2 i1", fastmath=IN_ORDER)
-def best_outcomes(
+def search_outcomes(
     known: Codes,
     scaled: Floats,
     factors: Floats,

@@ -11,31 +11,38 @@ from typing import TYPE_CHECKING
 from tuplet.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from tuplet.networks.bif_reader import read_bif
-    from tuplet.networks.bif_writer import bif_text, write_bif
-    from tuplet.networks.learners import LearnerOptions, Structure, default_criterion, learn_structure
+    from tuplet.networks.bif import bif_text, read_bif, write_bif
+    from tuplet.networks.learners import (
+        LearnerOptions,
+        Ordered,
+        Structure,
+        default_criterion,
+        greedy_network,
+        learn_structure,
+        search_network,
+    )
     from tuplet.networks.network import Network
-    from tuplet.networks.orders import Ordered, greedy_network, search_network
     from tuplet.networks.scores import CountScorer, Criterion
-    from tuplet.networks.three_part import Component, ThreePartGraph
+    from tuplet.networks.three_part import ClassComponent, ThreePartGraph
     from tuplet.networks.trees import learn_polytree_polytree, learn_small_width, learn_tree_tree
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "tuplet.networks.bif_reader": "read_bif",
-            "tuplet.networks.bif_writer": "bif_text write_bif",
-            "tuplet.networks.learners": "LearnerOptions Structure default_criterion learn_structure",
+            "tuplet.networks.bif": "bif_text read_bif write_bif",
+            "tuplet.networks.learners": (
+                "LearnerOptions Ordered Structure default_criterion"
+                " greedy_network learn_structure search_network"
+            ),
             "tuplet.networks.network": "Network",
-            "tuplet.networks.orders": "Ordered greedy_network search_network",
             "tuplet.networks.scores": "CountScorer Criterion",
-            "tuplet.networks.three_part": "Component ThreePartGraph",
+            "tuplet.networks.three_part": "ClassComponent ThreePartGraph",
             "tuplet.networks.trees": "learn_polytree_polytree learn_small_width learn_tree_tree",
         },
     )
 
 __all__ = [
-    "Component",
+    "ClassComponent",
     "CountScorer",
     "Criterion",
     "LearnerOptions",

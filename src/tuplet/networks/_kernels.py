@@ -1,27 +1,28 @@
 """Compiled loops of scores from counts and of the search over orders.
 
 Variables are numbered with the d classes first. A family is a child with a set of parents; its score is a sum
-over the cells and configurations of its table of counts. What a search asks again and again is the list
-of parents that would improve a family, best first: it is made once per family (`expand`), found again by
-the hash of the set (a random word per variable, combined by exclusive or), and lives in a pool that is
-emptied when it is full.
+over the cells and configurations of its table of counts. A search needs, again and again, the list of parents
+that would improve a family, best first: it is made once per family (`_expand`), found again by the hash of
+the set (a random word per variable, combined by exclusive or), and kept in a pool that is emptied when full.
 
-Two ways to count: cells as bit sets over the rows, intersected with those of a further parent, where tables
-are small; otherwise rows sorted by configuration, one small table after the other.
-
-A compiled function lives in one file with all it calls: numba's cache notices changes in its own file only.
+There are two ways to count: cells as bit sets over the rows, intersected with those of a further parent,
+where tables are small; otherwise rows sorted by configuration, one small table after the other.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from tuplet.compiled import entry, inner
-from tuplet.networks._arrays import RECORDS, Bools, Data, Ints, Pool, Rules, State, Task, Words
 from tuplet.typing import Floats
+
+Ints = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+Bools = npt.NDArray[np.bool_]
 
 FEW_CELLS = 512
 """Cells of a child and its parents up to which they are kept as bit sets."""
@@ -39,8 +40,78 @@ LIKELIHOOD = 0
 """Kind of score in which a count x is x log x; in others it is log-gamma functions with a prior."""
 
 
+# -- records -----------------------------------------------------------------------------------------------
+
+
+class Data(NamedTuple):
+    """Rows to be counted, as the compiled functions take them; see `CountScorer`."""
+
+    columns: npt.NDArray[np.int32]  # (variables, n), -1 where missing
+    cards: Ints  # (variables,)
+    missing: Bools  # (variables,) whether a value is missing
+    weights: Floats  # (n,), or empty if all are one
+    bits: Words  # (values, words): the rows that have a value, for variables with few values
+    starts: Ints  # (variables,) where the values of a variable start in `bits`
+    x_log_x: Floats  # (n + 1,)
+    alone: Floats  # (variables,) unpenalised score of each variable without parents
+    kind: int
+    penalty: float  # for each free parameter
+    prior: float  # pseudo-rows: per cell if `spread` is 0, otherwise per table
+    spread: int
+    n_classes: int
+    max_parents: int
+
+
+class Pool(NamedTuple):
+    """What is known of families; see `_find`."""
+
+    keys: Words  # (slots,) hash of each family, 0 if the slot is free
+    slots: Ints  # (slots,) its number
+    words: Words  # (variables,) random
+    first: Ints  # (families,) where its list starts
+    length: Ints  # (families,)
+    value: Floats  # (families,) its score
+    member: npt.NDArray[np.int32]  # (entries,) parents that improve it, best first
+    used: Ints  # families and entries in use
+
+
+class Rules(NamedTuple):
+    """What bounds a network: classes in a component, width of the pruned graph; -1 for no bound."""
+
+    max_component: int
+    max_width: int
+
+
+class SearchTask(NamedTuple):
+    """Rows, what is known of their families, and what bounds a network."""
+
+    data: Data
+    pool: Pool
+    rules: Rules
+
+
+class OrderState(NamedTuple):
+    """An order with its families, and what components look like before each place."""
+
+    order: Ints  # (variables,) classes, then features
+    rank: Floats  # (variables,) place of each variable
+    value: Floats  # (variables,) score of its family
+    labels: Ints  # (places + 1, classes) components before each place
+    graphs: Bools  # (places + 1, classes, classes) pruned graphs; empty if width is free
+
+
+RECORDS = {
+    "Data": (Data, "s2 i1 b1 f1 w2 i1 f1 f1 i f f i i i"),
+    "Pool": (Pool, "w1 i1 w1 i1 i1 f1 s1 i1"),
+    "Rules": (Rules, "i i"),
+    "SearchTask": (SearchTask, "Data Pool Rules"),
+    "OrderState": (OrderState, "i1 f1 f1 i2 b3"),
+}
+"""How compiled functions see these tuples; see `tuplet.compiled`."""
+
+
 @inner()
-def popcount(word: Any) -> int:
+def _popcount(word: Any) -> int:
     """Count the bits of a 64-bit word; compilers turn this form into one instruction."""
     word -= (word >> np.uint64(1)) & np.uint64(0x5555555555555555)
     word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
@@ -52,7 +123,7 @@ def popcount(word: Any) -> int:
 
 
 @inner()
-def term(x: float, data: Data, prior: float) -> float:
+def _term(x: float, data: Data, prior: float) -> float:
     """What a count adds to a score; nothing if it is zero."""
     if data.kind == LIKELIHOOD:
         return x * math.log(x) if x > 0.0 else 0.0
@@ -60,19 +131,19 @@ def term(x: float, data: Data, prior: float) -> float:
 
 
 @inner()
-def whole_term(x: int, data: Data, prior: float) -> float:
-    """See `term`; for whole counts."""
-    return data.x_log_x[x] if data.kind == LIKELIHOOD else term(float(x), data, prior)
+def _whole_term(x: int, data: Data, prior: float) -> float:
+    """See `_term`; for whole counts."""
+    return data.x_log_x[x] if data.kind == LIKELIHOOD else _term(float(x), data, prior)
 
 
 @inner()
-def cell_prior(data: Data, q: float, r: int) -> float:
+def _cell_prior(data: Data, q: float, r: int) -> float:
     """Pseudo-rows of a cell, if a table has q configurations of r values."""
     return data.prior / (q * r) if data.spread else data.prior
 
 
 @inner()
-def split_cells(data: Data, child: int, parents: Ints) -> tuple[Words, Ints, Ints]:
+def _split_cells(data: Data, child: int, parents: Ints) -> tuple[Words, Ints, Ints]:
     """Return the cells of a family as bit sets (cells, words), their configurations and their counts.
 
     Empty cells are left out; those of a configuration lie together.
@@ -104,7 +175,7 @@ def split_cells(data: Data, child: int, parents: Ints) -> tuple[Words, Ints, Int
             total = 0
             for w in range(n_words):
                 cells[n, w] = configurations[c, w] & data.bits[data.starts[child] + value, w]
-                total += popcount(cells[n, w])
+                total += _popcount(cells[n, w])
             if total:
                 owner[n], count[n] = c, total
                 n += 1
@@ -112,7 +183,7 @@ def split_cells(data: Data, child: int, parents: Ints) -> tuple[Words, Ints, Int
 
 
 @inner()
-def score_bits(
+def _score_bits(
     data: Data,
     child: int,
     j: int,
@@ -141,17 +212,17 @@ def score_bits(
                     x = left[i]
                 else:
                     for w in range(len(row)):
-                        x += popcount(cells[i, w] & row[w])
+                        x += _popcount(cells[i, w] & row[w])
                     left[i] -= x
-                total += whole_term(x, data, prior)
+                total += _whole_term(x, data, prior)
                 together += x
-            total -= whole_term(together, data, above)
+            total -= _whole_term(together, data, above)
         begin = end
     return total
 
 
 @inner()
-def sort_rows(data: Data, child: int, parents: Ints) -> tuple[Ints, Ints]:
+def _sort_rows(data: Data, child: int, parents: Ints) -> tuple[Ints, Ints]:
     """Return the complete rows of a family, sorted by configuration, and where each configuration starts."""
     n = data.columns.shape[1]
     rows = np.empty(n, np.int64)
@@ -189,18 +260,18 @@ def sort_rows(data: Data, child: int, parents: Ints) -> tuple[Ints, Ints]:
 
 
 @inner()
-def drain(table: Floats, data: Data, prior: float) -> float:
+def _drain(table: Floats, data: Data, prior: float) -> float:
     """Return the terms of all counts of a table, which is zero afterwards."""
     total = 0.0
     for c in range(len(table)):
         if table[c] > 0.0:
-            total += term(table[c], data, prior)
+            total += _term(table[c], data, prior)
             table[c] = 0.0
     return total
 
 
 @inner()
-def score_rows(
+def _score_rows(
     data: Data,
     child: int,
     j: int,
@@ -226,20 +297,20 @@ def score_rows(
                 cells[value * r + data.columns[child, i]] += weight
                 sums[value] += weight
         if end - begin > r * n_values:
-            total += drain(cells[: r * n_values], data, prior) - drain(sums[:n_values], data, above)
+            total += _drain(cells[: r * n_values], data, prior) - _drain(sums[:n_values], data, above)
         else:  # a small group in a large table: only what was touched
             for k in range(begin, end):
                 i = rows[k]
                 value = 0 if plain else data.columns[j, i]
                 if value >= 0:
                     c = value * r + data.columns[child, i]
-                    total += term(cells[c], data, prior) - term(sums[value], data, above)
+                    total += _term(cells[c], data, prior) - _term(sums[value], data, above)
                     cells[c] = sums[value] = 0.0
     return total
 
 
 @inner()
-def alone_on(data: Data, child: int, j: int, rows: Ints) -> float:
+def _alone_on(data: Data, child: int, j: int, rows: Ints) -> float:
     """Score of a child without parents, on those of the rows that have a value of j; without penalty."""
     counts = np.zeros(data.cards[child])
     total = 0.0
@@ -249,7 +320,7 @@ def alone_on(data: Data, child: int, j: int, rows: Ints) -> float:
             counts[data.columns[child, i]] += weight
             total += weight
     r = data.cards[child]
-    return drain(counts, data, cell_prior(data, 1.0, r)) - term(total, data, r * cell_prior(data, 1.0, r))
+    return _drain(counts, data, _cell_prior(data, 1.0, r)) - _term(total, data, r * _cell_prior(data, 1.0, r))
 
 
 @entry("Data i i1 b1 b f1", records=RECORDS)
@@ -271,7 +342,7 @@ def candidate_scores(
     few = q * r <= FEW_CELLS and len(data.weights) == 0
     cells, owner, count = np.empty((0, 0), np.uint64), np.empty(0, np.int64), np.empty(0, np.int64)
     if few:
-        cells, owner, count = split_cells(data, child, parents)
+        cells, owner, count = _split_cells(data, child, parents)
     largest, sort = 1, gaps or not few
     for j in range(len(wanted)):
         if wanted[j]:
@@ -279,7 +350,7 @@ def candidate_scores(
             sort = sort or data.missing[j] or len(cells) * (data.cards[j] - 1) > CHEAP
     rows, starts = np.empty(0, np.int64), np.empty(0, np.int64)
     if sort:
-        rows, starts = sort_rows(data, child, parents)
+        rows, starts = _sort_rows(data, child, parents)
     table, sums, left = np.zeros(r * largest), np.zeros(largest), np.empty(len(cells), np.int64)
     fine = data.penalty * (r - 1)
     raw = own = 0.0
@@ -294,15 +365,15 @@ def candidate_scores(
             hopeless = skip and known and data.kind == LIKELIHOOD and -raw <= fine * (wider - q)
             if not wanted[j] or hopeless:
                 continue
-        prior = cell_prior(data, wider, r)
+        prior = _cell_prior(data, wider, r)
         if few and (plain or len(cells) * (data.cards[j] - 1) <= CHEAP):
-            score = score_bits(data, child, j, cells, owner, count, prior, r * prior, left)
+            score = _score_bits(data, child, j, cells, owner, count, prior, r * prior, left)
         else:
-            score = score_rows(data, child, j, rows, starts, prior, r * prior, table, sums)
+            score = _score_rows(data, child, j, rows, starts, prior, r * prior, table, sums)
         if plain:
             raw = score
         if not known:
-            score += data.alone[child] - alone_on(data, child, j, rows)
+            score += data.alone[child] - _alone_on(data, child, j, rows)
         if plain:
             own = score - fine * wider
         else:
@@ -314,7 +385,7 @@ def candidate_scores(
 
 
 @inner()
-def expand(data: Data, pool: Pool, child: int, parents: Ints) -> int:
+def _expand(data: Data, pool: Pool, child: int, parents: Ints) -> int:
     """Score a family and list the parents that improve it, the best first; ties go to the lowest."""
     n = len(data.cards)
     if pool.used[0] + 1 >= len(pool.first) or pool.used[1] + n >= len(pool.member):
@@ -350,7 +421,7 @@ def expand(data: Data, pool: Pool, child: int, parents: Ints) -> int:
 
 
 @inner()
-def find(data: Data, pool: Pool, child: int, key: np.uint64, parents: Ints) -> int:
+def _find(data: Data, pool: Pool, child: int, key: np.uint64, parents: Ints) -> int:
     """Return the number of a family, which is scored if it is not known yet."""
     mask = np.uint64(len(pool.keys) - 1)
     at = key & mask
@@ -358,7 +429,7 @@ def find(data: Data, pool: Pool, child: int, key: np.uint64, parents: Ints) -> i
         if pool.keys[at] == key:
             return pool.slots[at]
         at = (at + np.uint64(1)) & mask
-    family = expand(data, pool, child, parents)
+    family = _expand(data, pool, child, parents)
     at = key & mask  # the pool may have been emptied
     while pool.keys[at] != 0:
         at = (at + np.uint64(1)) & mask
@@ -370,7 +441,7 @@ def find(data: Data, pool: Pool, child: int, key: np.uint64, parents: Ints) -> i
 
 
 @inner()
-def fill_cost(near: Bools, v: int) -> int:
+def _fill_cost(near: Bools, v: int) -> int:
     """Return the edges that eliminating v adds, and its neighbours, as one number to be compared."""
     degree = missing = 0
     for a in range(len(near)):
@@ -394,7 +465,7 @@ def width_of(graph: Bools, limit: int) -> int:
             near[a, b] = graph[a, b]
     cost, touched = np.empty(s, np.int64), np.empty(s, np.bool_)
     for v in range(s):
-        cost[v] = fill_cost(near, v)
+        cost[v] = _fill_cost(near, v)
     width = 0
     for _ in range(s):
         v = 0
@@ -418,12 +489,12 @@ def width_of(graph: Bools, limit: int) -> int:
         cost[v] = 1 << 60
         for u in range(s):
             if touched[u] and cost[u] < 1 << 60:
-                cost[u] = fill_cost(near, u)
+                cost[u] = _fill_cost(near, u)
     return width
 
 
 @inner()
-def fits_width(rules: Rules, label: Ints, graph: Bools, clique: Ints, n: int, j: int, size: int) -> bool:
+def _fits_width(rules: Rules, label: Ints, graph: Bools, clique: Ints, n: int, j: int, size: int) -> bool:
     """Tell whether class j may join the first n classes of a clique; `size` is the joint component's."""
     if size <= rules.max_width + 1:
         return True
@@ -456,8 +527,8 @@ def fits_width(rules: Rules, label: Ints, graph: Bools, clique: Ints, n: int, j:
 
 
 @inner()
-def follow(
-    task: Task, v: int, rank: Floats, label: Ints, size: Ints, graph: Bools, parents: Ints
+def _follow(
+    task: SearchTask, v: int, rank: Floats, label: Ints, size: Ints, graph: Bools, parents: Ints
 ) -> tuple[int, float]:
     """Choose parents of v greedily among the variables before it (algorithm 1 of the paper, lines 4 to 12).
 
@@ -478,7 +549,7 @@ def follow(
     if v < d and (bounded or narrow):
         clique[0], n_clique, own = v, 1, label[v]
     while True:
-        family = find(data, pool, v, key, parents[:n])
+        family = _find(data, pool, v, key, parents[:n])
         chosen = -1
         first = pool.first[family]
         for e in range(first, first + pool.length[family]):
@@ -491,7 +562,7 @@ def follow(
                     together += size[own]
                 if bounded and together > rules.max_component:
                     continue
-                if narrow and not fits_width(rules, label, graph, clique, n_clique, j, together):
+                if narrow and not _fits_width(rules, label, graph, clique, n_clique, j, together):
                     continue
             chosen = j
             break
@@ -509,12 +580,12 @@ def follow(
                     graph[clique[a], chosen] = graph[chosen, clique[a]] = True
             clique[n_clique] = chosen
             n_clique += 1
-            own = join(label, size, own, label[chosen])
+            own = _join(label, size, own, label[chosen])
         key ^= pool.words[chosen]
 
 
 @inner()
-def join(label: Ints, size: Ints, a: int, b: int) -> int:
+def _join(label: Ints, size: Ints, a: int, b: int) -> int:
     """Join two components under the lower label; -1 is the empty one."""
     if a < 0 or a == b:
         return b
@@ -527,8 +598,8 @@ def join(label: Ints, size: Ints, a: int, b: int) -> int:
     return low
 
 
-@entry("Task i1", records=RECORDS)
-def start_state(task: Task, order: Ints) -> State:
+@entry("SearchTask i1", records=RECORDS)
+def start_state(task: SearchTask, order: Ints) -> OrderState:
     """Return an order with room for what `walk` finds out."""
     data, rules = task.data, task.rules
     n, d = len(order), data.n_classes
@@ -541,11 +612,11 @@ def start_state(task: Task, order: Ints) -> State:
         labels[0, c] = c
     side = d if rules.max_width >= 0 else 0
     graphs = np.zeros((n + 1 if side else 1, side, side), np.bool_)
-    return State(kept, rank, np.zeros(n), labels, graphs)
+    return OrderState(kept, rank, np.zeros(n), labels, graphs)
 
 
 @inner()
-def same(state: State, place: int, label: Ints, graph: Bools) -> bool:
+def _same(state: OrderState, place: int, label: Ints, graph: Bools) -> bool:
     """Tell whether components and graph are what they were before a place."""
     for c in range(len(label)):
         if state.labels[place, c] != label[c]:
@@ -558,7 +629,7 @@ def same(state: State, place: int, label: Ints, graph: Bools) -> bool:
 
 
 @inner()
-def copy_place(labels: Ints, graphs: Bools, t: int, label: Ints, graph: Bools, read: bool) -> None:
+def _copy_place(labels: Ints, graphs: Bools, t: int, label: Ints, graph: Bools, read: bool) -> None:
     """Read or write what is before place t. Written out: array assignments take seconds to compile."""
     for a in range(len(label)):
         if read:
@@ -573,8 +644,8 @@ def copy_place(labels: Ints, graphs: Bools, t: int, label: Ints, graph: Bools, r
                 graphs[t, a, b] = graph[a, b]
 
 
-@entry("Task State i i b", records=RECORDS)
-def walk(task: Task, state: State, p: int, q: int, keep: bool) -> float:
+@entry("SearchTask OrderState i i b", records=RECORDS)
+def walk(task: SearchTask, state: OrderState, p: int, q: int, keep: bool) -> float:
     """Return what moving the variable at place p to place q gains; with `keep`, move it.
 
     Only families from the first changed place on are looked at, and only until components (and the pruned
@@ -586,7 +657,7 @@ def walk(task: Task, state: State, p: int, q: int, keep: bool) -> float:
     coupled = rules.max_component >= 0 or rules.max_width >= 0
     label, size = np.empty(d if coupled else 0, np.int64), np.zeros(d, np.int64)
     graph = np.empty(state.graphs.shape[1:], np.bool_)
-    copy_place(state.labels, state.graphs, low, label, graph, True)
+    _copy_place(state.labels, state.graphs, low, label, graph, True)
     for c in label:
         size[c] += 1
     state.rank[moved] = q - 0.5 if q < p else q + 0.5
@@ -600,18 +671,18 @@ def walk(task: Task, state: State, p: int, q: int, keep: bool) -> float:
     parents = np.empty(data.max_parents + 1, np.int64)
     gain = 0.0
     for t in range(low, n):
-        if t > high and (not coupled or same(state, t, label, graph)):
+        if t > high and (not coupled or _same(state, t, label, graph)):
             break
         if keep:
             v = state.order[t]
-            copy_place(state.labels, state.graphs, t, label, graph, False)
+            _copy_place(state.labels, state.graphs, t, label, graph, False)
         elif t > high:
             v = state.order[t]
         elif t == q:
             v = moved
         else:
             v = state.order[t + step] if step > 0 else state.order[t - 1]
-        _, value = follow(task, v, state.rank, label, size, graph, parents)
+        _, value = _follow(task, v, state.rank, label, size, graph, parents)
         gain += value - state.value[v]
         if keep:
             state.value[v] = value
@@ -620,8 +691,8 @@ def walk(task: Task, state: State, p: int, q: int, keep: bool) -> float:
     return gain
 
 
-@entry("Task State", records=RECORDS)
-def settle(task: Task, state: State) -> float:
+@entry("SearchTask OrderState", records=RECORDS)
+def score_order(task: SearchTask, state: OrderState) -> float:
     """Evaluate an order from its first place on; return its score."""
     data, rules = task.data, task.rules
     coupled = rules.max_component >= 0 or rules.max_width >= 0
@@ -629,19 +700,19 @@ def settle(task: Task, state: State) -> float:
     for c in range(data.n_classes):
         size[c] = 1
     graph = np.empty(state.graphs.shape[1:], np.bool_)
-    copy_place(state.labels, state.graphs, 0, label, graph, True)
+    _copy_place(state.labels, state.graphs, 0, label, graph, True)
     parents = np.empty(data.max_parents + 1, np.int64)
     total = 0.0
     for t in range(len(state.order)):
-        copy_place(state.labels, state.graphs, t, label, graph, False)
+        _copy_place(state.labels, state.graphs, t, label, graph, False)
         v = state.order[t]
-        _, state.value[v] = follow(task, v, state.rank, label, size, graph, parents)
+        _, state.value[v] = _follow(task, v, state.rank, label, size, graph, parents)
         total += state.value[v]
     return total
 
 
-@entry("Task i1 i2", records=RECORDS)
-def families_of(task: Task, order: Ints, members: Ints) -> Ints:
+@entry("SearchTask i1 i2", records=RECORDS)
+def families_of(task: SearchTask, order: Ints, members: Ints) -> Ints:
     """Write the parents (variables, max_parents + 1) of an order; return how many each variable has."""
     data = task.data
     state = start_state(task, order)
@@ -651,7 +722,7 @@ def families_of(task: Task, order: Ints, members: Ints) -> Ints:
         label[c], size[c] = c, 1
     count = np.zeros(len(order), np.int64)
     for v in order:
-        count[v], _ = follow(task, v, state.rank, label, size, state.graphs[0], members[v])
+        count[v], _ = _follow(task, v, state.rank, label, size, state.graphs[0], members[v])
     return count
 
 
@@ -659,7 +730,7 @@ def families_of(task: Task, order: Ints, members: Ints) -> Ints:
 
 
 @inner()
-def draw(seed: Words, n: int) -> int:
+def _draw(seed: Words, n: int) -> int:
     """Return a random number below n (xorshift; the seed is changed)."""
     x = seed[0]
     x ^= x << np.uint64(13)
@@ -670,7 +741,7 @@ def draw(seed: Words, n: int) -> int:
 
 
 @inner()
-def guess_places(task: Task, state: State, p: int, begin: int, end: int, gains: Floats) -> None:
+def _guess_places(task: SearchTask, state: OrderState, p: int, begin: int, end: int, gains: Floats) -> None:
     """Write what moving the variable at place p to every other place gains, as if nothing else changed.
 
     The families of the moved variable and of the variable that it passes last are looked at, with the
@@ -688,7 +759,7 @@ def guess_places(task: Task, state: State, p: int, begin: int, end: int, gains: 
         q = p + step
         while begin <= q < end:
             if coupled:
-                copy_place(state.labels, state.graphs, q, label, graph, True)
+                _copy_place(state.labels, state.graphs, q, label, graph, True)
                 for c in range(len(size)):
                     size[c] = 0
                 for part in label:
@@ -697,7 +768,7 @@ def guess_places(task: Task, state: State, p: int, begin: int, end: int, gains: 
             u = state.order[q]
             for turn in range(2):
                 w = v if (turn == 0) == (step < 0) else u
-                _, value = follow(task, w, state.rank, label, size, graph, parents)
+                _, value = _follow(task, w, state.rank, label, size, graph, parents)
                 if w == u:
                     others += value - state.value[u]
                 else:
@@ -708,7 +779,7 @@ def guess_places(task: Task, state: State, p: int, begin: int, end: int, gains: 
 
 
 @inner()
-def best_place(task: Task, state: State, v: int, seed: Words) -> tuple[int, float]:
+def _best_place(task: SearchTask, state: OrderState, v: int, seed: Words) -> tuple[int, float]:
     """Return the best other place of a variable in its part of the order, and what it gains there.
 
     Where components are bounded, the places that look best are evaluated.
@@ -718,7 +789,7 @@ def best_place(task: Task, state: State, v: int, seed: Words) -> tuple[int, floa
     begin, end = (0, d) if v < d else (d, n)
     p = int(state.rank[v])
     gains = np.empty(n)
-    guess_places(task, state, p, begin, end, gains)
+    _guess_places(task, state, p, begin, end, gains)
     gains[p] = -np.inf
     coupled = rules.max_component >= 0 or rules.max_width >= 0
     place, best = p, -np.inf
@@ -729,7 +800,7 @@ def best_place(task: Task, state: State, v: int, seed: Words) -> tuple[int, floa
                 top, ties = q, 1
             elif q != p and gains[q] > gains[top] - STEP:
                 ties += 1
-                if draw(seed, ties) == 0:
+                if _draw(seed, ties) == 0:
                     top = q
         if top == p or gains[top] <= best:  # what looks worse than what is known to be good is not looked at
             break
@@ -740,8 +811,8 @@ def best_place(task: Task, state: State, v: int, seed: Words) -> tuple[int, floa
     return place, best
 
 
-@entry("Task i1 i i w1", records=RECORDS)
-def search_insertions(task: Task, order: Ints, patience: int, tenure: int, seed: Words) -> float:
+@entry("SearchTask i1 i i w1", records=RECORDS)
+def search_insertions(task: SearchTask, order: Ints, patience: int, tenure: int, seed: Words) -> float:
     """Improve an order in place by moving one variable at a time to its best place; return its score.
 
     Variables are tried in random rounds; what gains is done at once. A round without gain ends with the best
@@ -749,7 +820,7 @@ def search_insertions(task: Task, order: Ints, patience: int, tenure: int, seed:
     moving it gives a new best. The search ends after `patience` rounds in a row without a new best.
     """
     state = start_state(task, order)
-    total = settle(task, state)
+    total = score_order(task, state)
     best = total
     n = len(order)
     until = np.zeros(n, np.int64)
@@ -759,13 +830,13 @@ def search_insertions(task: Task, order: Ints, patience: int, tenure: int, seed:
     moves = idle = 0
     while idle < patience:
         for k in range(n - 1, 0, -1):
-            other = draw(seed, k + 1)
+            other = _draw(seed, k + 1)
             variables[k], variables[other] = variables[other], variables[k]
         gained = False
         spare, spare_place, spare_gain, ties = -1, -1, -np.inf, 1
         for k in range(n):
             v = variables[k]
-            place, gain = best_place(task, state, v, seed)
+            place, gain = _best_place(task, state, v, seed)
             if place == int(state.rank[v]) or (until[v] > moves and total + gain <= best + STEP):
                 continue
             if gain > STEP:
@@ -777,7 +848,7 @@ def search_insertions(task: Task, order: Ints, patience: int, tenure: int, seed:
                 spare, spare_place, spare_gain, ties = v, place, gain, 1
             elif gain > spare_gain - STEP:
                 ties += 1
-                if draw(seed, ties) == 0:
+                if _draw(seed, ties) == 0:
                     spare, spare_place = v, place
         idle += 1
         if total > best + STEP:
@@ -793,8 +864,8 @@ def search_insertions(task: Task, order: Ints, patience: int, tenure: int, seed:
     return best
 
 
-@entry("Task i1 i i w1", records=RECORDS)
-def search_swaps(task: Task, order: Ints, patience: int, tenure: int, seed: Words) -> float:
+@entry("SearchTask i1 i i w1", records=RECORDS)
+def search_swaps(task: SearchTask, order: Ints, patience: int, tenure: int, seed: Words) -> float:
     """Improve an order in place by swaps of neighbours; return its score.
 
     Each step does the best swap that is not tabu, though it may lose; a pair is tabu for `tenure` steps after
@@ -802,7 +873,7 @@ def search_swaps(task: Task, order: Ints, patience: int, tenure: int, seed: Word
     """
     data = task.data
     state = start_state(task, order)
-    total = settle(task, state)
+    total = score_order(task, state)
     best = total
     n, d = len(order), data.n_classes
     until = np.zeros((n, n), np.int64)
@@ -820,7 +891,7 @@ def search_swaps(task: Task, order: Ints, patience: int, tenure: int, seed: Word
                 spot, top, ties = p, gain, 1
             elif gain > top - STEP:
                 ties += 1
-                if draw(seed, ties) == 0:
+                if _draw(seed, ties) == 0:
                     spot = p
         if spot < 0:
             break

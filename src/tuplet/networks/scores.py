@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tuplet.exceptions import InputError
-from tuplet.networks._arrays import Data, Pool
-from tuplet.networks._kernels import FEW_CELLS, STEP, candidate_scores
+from tuplet.networks._kernels import FEW_CELLS, STEP, Data, Pool, candidate_scores
 from tuplet.typing import UNKNOWN, Codes, Floats, Seed
 
 Criterion: TypeAlias = Literal["bic", "aic", "k2", "bdeu", "likelihood"]

@@ -8,11 +8,11 @@ from functools import cached_property
 from typing import NamedTuple, final
 
 from tuplet.exceptions import InputError
-from tuplet.inference.plan import min_fill_order
+from tuplet.inference.plan import cliques_along, min_fill_order
 from tuplet.structure import Edge, ParentSets, moral_width, topological_order
 
 
-class Component(NamedTuple):
+class ClassComponent(NamedTuple):
     """Classes that hang together by class and bridge edges, and the features below them (positions)."""
 
     classes: tuple[int, ...]
@@ -34,8 +34,8 @@ class ThreePartGraph:
     Notes
     -----
     Given all features, a class graph is left: the *pruned graph* joins the class parents of every variable
-    (and the variable itself, if it is a class). Its width says what prediction costs, not that of the whole
-    graph. No edge of it leaves a component.
+    (and the variable itself, if it is a class). Its width determines the cost of prediction, not that of the
+    whole graph. No edge of it leaves a component.
 
     References
     ----------
@@ -47,7 +47,7 @@ class ThreePartGraph:
     >>> graph.class_parents, graph.bridge_parents, graph.feature_parents
     (((), (0,), ()), ((1,), (0,), (2,)), ((), (0,), ()))
     >>> graph.components
-    (Component(classes=(0, 1), features=(0, 1)), Component(classes=(2,), features=(2,)))
+    (ClassComponent(classes=(0, 1), features=(0, 1)), ClassComponent(classes=(2,), features=(2,)))
     >>> graph.pruned_edges, graph.width
     (((0, 1),), 1)
     """
@@ -97,7 +97,7 @@ class ThreePartGraph:
         return tuple(sorted(found))
 
     @cached_property
-    def components(self) -> tuple[Component, ...]:
+    def components(self) -> tuple[ClassComponent, ...]:
         """Parts that class and bridge edges hold together; features without class parents are in none."""
         label = list(range(self.n_classes))
         for a, b in self.pruned_edges:
@@ -108,7 +108,9 @@ class ThreePartGraph:
             if members:
                 below.setdefault(label[members[0]], []).append(f)
         return tuple(
-            Component(tuple(c for c in range(self.n_classes) if label[c] == part), tuple(below.get(part, ())))
+            ClassComponent(
+                tuple(c for c in range(self.n_classes) if label[c] == part), tuple(below.get(part, ()))
+            )
             for part in sorted(set(label))
         )
 
@@ -132,14 +134,6 @@ class ThreePartGraph:
         """
         return sum(math.prod(cards[v] for v in clique) for clique in self._cliques(cards))
 
-    def _cliques(self, cards: tuple[int, ...]) -> list[set[int]]:
-        near: list[set[int]] = [set() for _ in range(self.n_classes)]
-        for a, b in self.pruned_edges:
-            near[a].add(b)
-            near[b].add(a)
-        cliques = []
-        for v in min_fill_order(cards, self.pruned_edges):
-            cliques.append({v} | near[v])
-            for u in near[v]:
-                near[u] = (near[u] | near[v]) - {u, v}
-        return cliques
+    def _cliques(self, cards: tuple[int, ...]) -> list[tuple[int, ...]]:
+        order = min_fill_order(cards, self.pruned_edges)
+        return list(cliques_along(self.pruned_edges, order))

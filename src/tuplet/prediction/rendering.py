@@ -13,7 +13,7 @@ import numpy as np
 from tuplet.exceptions import IntractableError, TupletWarning
 from tuplet.joint import Autoregressive, Search
 from tuplet.joint.base import JointDistribution, Mode
-from tuplet.joint.dense import GridConditional
+from tuplet.joint.chain import GridConditional
 from tuplet.prediction.estimates import estimate_text, is_estimated, parts
 from tuplet.space import ClassSpace
 from tuplet.space.words import chance_text, clip, combination_texts, is_yes_no, label_texts, shorten

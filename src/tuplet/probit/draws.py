@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tuplet.probit.chain import ChainDraws
+from tuplet.probit.chains import ChainDraws
 from tuplet.probit.forest_draws import ForestDraws
 from tuplet.probit.means import MeanDraws
 from tuplet.typing import Floats

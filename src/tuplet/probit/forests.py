@@ -1,17 +1,32 @@
-"""Means that are sums of trees, moved by stochtree."""
+"""Means that are sums of trees, moved by stochtree, and the weights of the features that they split on."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tuplet.exceptions import InputError, MissingDependencyError
-from tuplet.probit.feature_weights import draw_feature_weights
+from tuplet.kernels.forests import log_dirichlet_counts
 from tuplet.probit.forest_draws import ForestDraws, ForestRecord
 from tuplet.typing import Floats
+
+LEARNED_SHAPE, LEARNED_MEAN = 3.0, 0.5
+"""Inverse-gamma prior of the variance of a sum of trees whose scale is learned: shape and mean."""
+
+EQUAL_SWEEPS = 100
+"""First sweeps of a chain in which all features are split on with equal probability; never of kept draws."""
+
+_LEAF_ROWS = 5
+"""Fewest training rows of a leaf, the default of stochtree; alpha and beta control the depth."""
+
+_SHARES = (np.arange(40) + 0.5) / 40
+"""Grid of c / (c + d), c the concentration of the Dirichlet prior over d features; Beta(1/2, 1) a priori."""
+
+_ODDS, _LOG_PRIOR = _SHARES / (1 - _SHARES), -0.5 * np.log(_SHARES)
 
 
 @dataclass(frozen=True)
@@ -25,8 +40,6 @@ class ForestSettings:
         r: the prior standard deviation of the sum at any x is 3 / r. None learns it.
     alpha, beta : float
         A node at depth d is split with prior probability alpha / (1 + d)^beta.
-    min_samples_leaf : int
-        Fewest training rows of a leaf; less where there are hardly any rows.
     select_features : bool
         Whether the features to split on are drawn with probabilities that are learned, from a prior under
         which few of them matter, or with equal ones.
@@ -36,7 +49,6 @@ class ForestSettings:
     shrinkage: float | None = None
     alpha: float = 0.95
     beta: float = 2.0
-    min_samples_leaf: int = 5
     select_features: bool = True
 
     @property
@@ -50,20 +62,11 @@ class ForestSettings:
         if len(X) < 3:
             raise InputError(f"Forests of probit models need at least 3 rows, found n_samples = {len(X)}.")
         data = load_features(X)
-        # stochtree stops where not even the first split leaves more than this on both sides.
-        fewest = min(self.min_samples_leaf, (len(X) - 1) // 2)
-        return [ForestBlock(data, replace(self, min_samples_leaf=fewest)) for _ in range(q)]
+        return [ForestBlock(data, self) for _ in range(q)]
 
     def collect(self, records: list[list[ForestRecord]], n_features: int) -> ForestDraws:
         """Gather what the blocks recorded: a list of labels for each draw."""
         return ForestDraws.collect(records, n_features)
-
-
-LEARNED_SHAPE, LEARNED_MEAN = 3.0, 0.5
-"""Inverse-gamma prior of the variance of a sum of trees whose scale is learned: shape and mean."""
-
-EQUAL_SWEEPS = 100
-"""First sweeps of a chain in which all features are split on with equal probability; never of kept draws."""
 
 
 class ForestBlock:
@@ -95,7 +98,8 @@ class ForestBlock:
             variable_weights=np.full(d, 1 / d),
             alpha=settings.alpha,
             beta=settings.beta,
-            min_samples_leaf=settings.min_samples_leaf,
+            # stochtree stops where not even the first split leaves more than this on both sides.
+            min_samples_leaf=min(_LEAF_ROWS, (n - 1) // 2),
             leaf_model_scale=self.leaf_variance,
         )
         self._noise = stochtree.GlobalModelConfig(global_error_variance=1.0)
@@ -131,7 +135,7 @@ class ForestBlock:
         return self.fitted
 
     def _weigh_features(self, rng: np.random.Generator) -> None:
-        """Draw the splitting probabilities given the trees; trees that have hardly grown say nothing yet."""
+        """Draw the splitting probabilities given the trees; the first sweeps use equal ones."""
         d = self.data.num_covariates()
         self._n_sweeps += 1
         if self.settings.select_features and d > 1 and self._n_sweeps > EQUAL_SWEEPS:
@@ -189,6 +193,50 @@ class ForestBlock:
         return self.fitted
 
 
+def load_features(X: Floats) -> Any:
+    """Return rows X (n, d) as stochtree holds them.
+
+    Raises
+    ------
+    MissingDependencyError
+        Without stochtree.
+    """
+    try:
+        import stochtree
+    except ModuleNotFoundError:
+        raise MissingDependencyError(
+            "Forests of probit models need stochtree; run `pip install tuplet[bart]`."
+        ) from None
+    data = stochtree.Dataset()
+    data.add_covariates(np.ascontiguousarray(X, dtype=float))
+    return data
+
+
+def draw_feature_weights(counts: npt.NDArray[np.int32], rng: np.random.Generator) -> Floats:
+    """Draw the splitting probabilities of d features given how often trees split on each.
+
+    Parameters
+    ----------
+    counts : int array (d,)
+    rng : Generator
+
+    Returns
+    -------
+    float array (d,)
+        A draw from Dirichlet(c / d + counts), the concentration c drawn before it, given the counts.
+
+    References
+    ----------
+    A. R. Linero, Bayesian regression trees for high-dimensional prediction and variable selection, Journal of
+    the American Statistical Association 113 (2018).
+    """
+    shape = _draw_concentration(counts, rng) / len(counts) + counts
+    # A gamma variable of a tiny shape underflows; its logarithm, by U^(1 / shape), does not.
+    log_weight = np.log(rng.standard_gamma(shape + 1)) + np.log(1 - rng.random(len(counts))) / shape
+    weight = np.exp(log_weight - log_weight.max())
+    return weight / weight.sum()
+
+
 def _grow_tree(nodes: Iterator[tuple[int, float]]) -> Any:
     """Return a forest of one tree, whose nodes are the next ones in preorder."""
     import stochtree
@@ -220,20 +268,9 @@ def _parse(nodes: Iterator[tuple[int, float]]) -> Any:
     return feature, value, left, _parse(nodes)
 
 
-def load_features(X: Floats) -> Any:
-    """Return rows X (n, d) as stochtree holds them.
-
-    Raises
-    ------
-    MissingDependencyError
-        Without stochtree.
-    """
-    try:
-        import stochtree
-    except ModuleNotFoundError:
-        raise MissingDependencyError(
-            "Forests of probit models need stochtree; run `pip install tuplet[bart]`."
-        ) from None
-    data = stochtree.Dataset()
-    data.add_covariates(np.ascontiguousarray(X, dtype=float))
-    return data
+def _draw_concentration(counts: npt.NDArray[np.int32], rng: np.random.Generator) -> float:
+    """Draw c from its posterior on a grid, the probabilities integrated out."""
+    grid = len(counts) * _ODDS
+    log_density = log_dirichlet_counts(counts, grid) + _LOG_PRIOR
+    total = np.exp(log_density - log_density.max()).cumsum()
+    return float(grid[np.searchsorted(total, rng.random() * total[-1])])

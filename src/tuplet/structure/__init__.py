@@ -15,13 +15,13 @@ from tuplet.lazy import lazy_names
 if TYPE_CHECKING:
     from tuplet.structure.bounded import search_bounded
     from tuplet.structure.candidates import Candidates, Family, candidate_parent_sets
-    from tuplet.structure.constraints import EdgeRules
     from tuplet.structure.exact import best_network
     from tuplet.structure.integer import has_scip, solve_integer
     from tuplet.structure.local_scores import LocalScores
     from tuplet.structure.orders import search_orders
     from tuplet.structure.parents import (
         Edge,
+        EdgeRules,
         ParentSets,
         edges,
         find_cycle,
@@ -38,13 +38,12 @@ else:
         {
             "tuplet.structure.bounded": "search_bounded",
             "tuplet.structure.candidates": "Candidates Family candidate_parent_sets",
-            "tuplet.structure.constraints": "EdgeRules",
             "tuplet.structure.exact": "best_network",
             "tuplet.structure.integer": "has_scip solve_integer",
             "tuplet.structure.local_scores": "LocalScores",
             "tuplet.structure.orders": "search_orders",
             "tuplet.structure.parents": (
-                "Edge ParentSets edges find_cycle is_acyclic moral_width score_of topological_order"
+                "Edge EdgeRules ParentSets edges find_cycle is_acyclic moral_width score_of topological_order"
             ),
             "tuplet.structure.search": "Found Method find_dag",
             "tuplet.structure.trees": "best_forest",

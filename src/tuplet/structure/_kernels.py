@@ -1,8 +1,7 @@
 """Compiled loops over families. Sets of variables are bit sets in rows of 64-bit words.
 
 Families (a child with one of its candidate sets of parents) lie child by child, the best first; those of
-child i are `starts[i]` to `starts[i + 1] - 1`. Everything is compiled on first use and cached on disk.
-A compiled function lives in one file with all it calls: the cache notices changes in its own file only.
+child i are `starts[i]` to `starts[i + 1] - 1`.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ def flip(sets: Words, i: int, v: int) -> None:
 
 
 @inner()
-def first_within(begin: int, end: int, masks: Words, allowed: Words, i: int) -> int:
+def _first_within(begin: int, end: int, masks: Words, allowed: Words, i: int) -> int:
     """Return the first of the sets begin..end-1 that lies in set i of another list; `end` if none does."""
     for f in range(begin, end):
         fits = True
@@ -42,7 +41,7 @@ def first_within(begin: int, end: int, masks: Words, allowed: Words, i: int) -> 
 @entry("i w2 i1 w2")
 def best_within(child: int, allowed: Words, starts: Ints, masks: Words) -> int:
     """Return the best family of a child with all parents in a set (1, words), or -1."""
-    f = first_within(starts[child], starts[child + 1], masks, allowed, 0)
+    f = _first_within(starts[child], starts[child + 1], masks, allowed, 0)
     return f if f < starts[child + 1] else -1
 
 
@@ -58,7 +57,7 @@ def undominated(starts: Ints, masks: Words) -> npt.NDArray[np.bool_]:
     for child in range(len(starts) - 1):
         n = 0
         for f in range(starts[child], starts[child + 1]):
-            if first_within(0, n, marked, masks, f) == n:
+            if _first_within(0, n, marked, masks, f) == n:
                 keep[f] = True
                 for w in range(masks.shape[1]):
                     marked[n, w] = masks[f, w]
@@ -67,7 +66,7 @@ def undominated(starts: Ints, masks: Words) -> npt.NDArray[np.bool_]:
 
 
 @inner()
-def choose(order: Ints, starts: Ints, masks: Words, chosen: Ints) -> bool:
+def _choose(order: Ints, starts: Ints, masks: Words, chosen: Ints) -> bool:
     """Write the best family of every child for an order; tell whether all children have one."""
     before = np.zeros((1, masks.shape[1]), np.uint64)
     for v in order:
@@ -79,7 +78,7 @@ def choose(order: Ints, starts: Ints, masks: Words, chosen: Ints) -> bool:
 
 
 @inner()
-def predecessors(order: Ints, p: int, n_words: int) -> Words:
+def _predecessors(order: Ints, p: int, n_words: int) -> Words:
     """Return the variables before place p as one bit set, shape (1, n_words)."""
     before = np.zeros((1, n_words), np.uint64)
     for q in range(p):
@@ -88,7 +87,7 @@ def predecessors(order: Ints, p: int, n_words: int) -> Words:
 
 
 @inner()
-def best_to_left(
+def _best_to_left(
     order: Ints, p: int, starts: Ints, masks: Words, values: Floats, chosen: Ints
 ) -> tuple[int, float]:
     """Return the best place to the left for the variable at place p, and what the move gains (0 if nothing).
@@ -97,16 +96,16 @@ def best_to_left(
     ends where it has no family left, for it will not have one farther on either.
     """
     v = order[p]
-    before = predecessors(order, p, masks.shape[1])
+    before = _predecessors(order, p, masks.shape[1])
     place, best, others, f = p, 0.0, 0.0, chosen[v]
     for q in range(p - 1, -1, -1):
         u = order[q]
         flip(before, 0, u)
-        f = first_within(f, starts[v + 1], masks, before, 0)
+        f = _first_within(f, starts[v + 1], masks, before, 0)
         if f == starts[v + 1]:
             break
         flip(before, 0, v)
-        others += values[first_within(starts[u], chosen[u], masks, before, 0)] - values[chosen[u]]
+        others += values[_first_within(starts[u], chosen[u], masks, before, 0)] - values[chosen[u]]
         flip(before, 0, v)
         gain = others + values[f] - values[chosen[v]]
         if gain > best:
@@ -115,24 +114,24 @@ def best_to_left(
 
 
 @inner()
-def best_to_right(
+def _best_to_right(
     order: Ints, p: int, starts: Ints, masks: Words, values: Floats, chosen: Ints
 ) -> tuple[int, float]:
     """Return the best place to the right for the variable at place p, and what the move gains (0 if nothing).
 
-    The mirror image of `best_to_left`: the variables that are passed lose a possible parent.
+    The mirror image of `_best_to_left`: the variables that are passed lose a possible parent.
     """
     v = order[p]
-    before = predecessors(order, p, masks.shape[1])
+    before = _predecessors(order, p, masks.shape[1])
     place, best, others, f = p, 0.0, 0.0, chosen[v]
     for q in range(p + 1, len(order)):
         u = order[q]
-        g = first_within(chosen[u], starts[u + 1], masks, before, 0)
+        g = _first_within(chosen[u], starts[u + 1], masks, before, 0)
         if g == starts[u + 1]:
             break
         others += values[g] - values[chosen[u]]
         flip(before, 0, u)
-        f = first_within(starts[v], f, masks, before, 0)
+        f = _first_within(starts[v], f, masks, before, 0)
         gain = others + values[f] - values[chosen[v]]
         if gain > best:
             place, best = q, gain
@@ -140,7 +139,7 @@ def best_to_right(
 
 
 @inner()
-def move(order: Ints, p: int, q: int) -> None:
+def _move(order: Ints, p: int, q: int) -> None:
     """Move the variable at place p to place q."""
     v = order[p]
     step = 1 if q > p else -1
@@ -156,19 +155,19 @@ def climb(order: Ints, starts: Ints, masks: Words, values: Floats, chosen: Ints,
     Moves that gain no more than `least` are rounding, not progress. Returns False, with nothing done, where
     some child has no family for the order.
     """
-    if not choose(order, starts, masks, chosen):
+    if not _choose(order, starts, masks, chosen):
         return False
     still = v = 0  # `still`: variables in a row that are best where they are
     while still < len(order):
         p = 0
         while order[p] != v:
             p += 1
-        left, left_gain = best_to_left(order, p, starts, masks, values, chosen)
-        right, right_gain = best_to_right(order, p, starts, masks, values, chosen)
+        left, left_gain = _best_to_left(order, p, starts, masks, values, chosen)
+        right, right_gain = _best_to_right(order, p, starts, masks, values, chosen)
         still += 1
         if max(left_gain, right_gain) > least:
-            move(order, p, left if left_gain > right_gain else right)
-            choose(order, starts, masks, chosen)
+            _move(order, p, left if left_gain > right_gain else right)
+            _choose(order, starts, masks, chosen)
             still = 0
         v = (v + 1) % len(order)
     return True
@@ -193,7 +192,7 @@ def extend_table(
         out[0] = 0.0
     for v in range(len(starts) - 1):
         if v < n_low or (high >> (v - n_low)) & 1:
-            best_inside(v, high, n_low, within[v], starts, masks, values)
+            _best_inside(v, high, n_low, within[v], starts, masks, values)
     for v in range(n_low, len(starts) - 1):
         if (high >> (v - n_low)) & 1:
             rest = high ^ (1 << (v - n_low))
@@ -209,7 +208,7 @@ def extend_table(
 
 
 @inner()
-def best_inside(
+def _best_inside(
     v: int, high: int, n_low: int, table: Floats, starts: Ints, masks: Words, values: Floats
 ) -> None:
     """Fill for every low part the best score of v with parents in that part and `high`."""
@@ -235,13 +234,13 @@ def best_inside(
 
 
 @inner()
-def has(words: Words, i: int, v: int) -> bool:
+def _has(words: Words, i: int, v: int) -> bool:
     """Tell whether v is in set i."""
     return words[i, v >> 6] >> np.uint64(v & 63) & np.uint64(1) != 0
 
 
 @inner()
-def inside(small: Words, i: int, big: Words, j: int) -> bool:
+def _inside(small: Words, i: int, big: Words, j: int) -> bool:
     """Tell whether set i of one list lies in set j of another."""
     beyond = np.uint64(0)
     for w in range(small.shape[1]):
@@ -250,21 +249,21 @@ def inside(small: Words, i: int, big: Words, j: int) -> bool:
 
 
 @inner()
-def add(total: Floats, rows: Floats, i: int, sign: float) -> None:
+def _add(total: Floats, rows: Floats, i: int, sign: float) -> None:
     """Add row i, or take it away."""
     for u in range(len(total)):
         total[u] += sign * rows[i, u]
 
 
 @inner()
-def best_home(masks: Words, f: int, bags: Words, begin: int, end: int, need: Floats) -> int:
+def _best_home(masks: Words, f: int, bags: Words, begin: int, end: int, need: Floats) -> int:
     """Return the bag that has the parents of a family and else what is needed most; -1 if none has."""
     best, top = -1, -1.0
     for b in range(begin, end):
-        if inside(masks, f, bags, b):
+        if _inside(masks, f, bags, b):
             total = 0.0
             for u in range(len(need)):
-                if has(bags, b, u):
+                if _has(bags, b, u):
                     total += need[u]
             if total > top:
                 best, top = b, total
@@ -272,17 +271,17 @@ def best_home(masks: Words, f: int, bags: Words, begin: int, end: int, need: Flo
 
 
 @inner()
-def drop_least(bags: Words, b: int, masks: Words, f: int, need: Floats) -> None:
+def _drop_least(bags: Words, b: int, masks: Words, f: int, need: Floats) -> None:
     """Take the member that is needed least out of bag b, the parents of family f excepted."""
     least, low = -1, np.inf
     for u in range(len(need)):
-        if has(bags, b, u) and not has(masks, f, u) and need[u] < low:
+        if _has(bags, b, u) and not _has(masks, f, u) and need[u] < low:
             least, low = u, need[u]
     flip(bags, b, least)
 
 
 @entry("i i1 i i1 w2 f2 w2 i1")
-def grow(
+def grow_bags(
     begin: int, order: Ints, width: int, starts: Ints, masks: Words, worth: Floats, bags: Words, chosen: Ints
 ) -> bool:
     """Choose families along an order, from place `begin` on, so that the moral graph has at most a width.
@@ -302,22 +301,22 @@ def grow(
         if p < begin:
             flip(before, 0, order[p])
         else:
-            add(need, worth, order[p], 1.0)
+            _add(need, worth, order[p], 1.0)
     for p in range(begin, len(order)):
         v = order[p]
-        add(need, worth, v, -1.0)
+        _add(need, worth, v, -1.0)
         home, f = -1, starts[v] - 1
         while home < 0:
             f += 1
             if f == starts[v + 1]:
                 return False
-            if inside(masks, f, before, 0):
-                home = max(0, p - 1) if p <= width else best_home(masks, f, bags, width, p, need)
+            if _inside(masks, f, before, 0):
+                home = max(0, p - 1) if p <= width else _best_home(masks, f, bags, width, p, need)
         chosen[v] = f
         for w in range(masks.shape[1]):
             bags[p, w] = bags[home, w] if p else np.uint64(0)
         if p > width:
-            drop_least(bags, p, masks, f, need)
+            _drop_least(bags, p, masks, f, need)
         flip(bags, p, v)
         flip(before, 0, v)
     return True
@@ -341,21 +340,21 @@ def wander(
 
     Order, bags and choices are changed in place; `best` gets the choices of the highest score.
     """
-    score, top = total_of(values, chosen), total_of(values, best)
+    score, top = _total_of(values, chosen), _total_of(values, best)
     trial, trial_bags, trial_chosen = order.copy(), bags.copy(), chosen.copy()
     for k in range(len(moves)):
         p, q = moves[k, 0], moves[k, 1]
-        take_over(order, bags, chosen, trial, trial_bags, trial_chosen)
+        _take_over(order, bags, chosen, trial, trial_bags, trial_chosen)
         step = 1 if q > p else -1
         for r in range(p, q, step):
             trial[r] = order[r + step]
         trial[q] = order[p]
-        if not grow(min(p, q), trial, width, starts, masks, worth, trial_bags, trial_chosen):
+        if not grow_bags(min(p, q), trial, width, starts, masks, worth, trial_bags, trial_chosen):
             continue
-        reached = total_of(values, trial_chosen)
+        reached = _total_of(values, trial_chosen)
         if reached >= score - slack[k]:
             score = reached
-            take_over(trial, trial_bags, trial_chosen, order, bags, chosen)
+            _take_over(trial, trial_bags, trial_chosen, order, bags, chosen)
             if score > top:
                 top = score
                 for v in range(len(best)):
@@ -363,7 +362,7 @@ def wander(
 
 
 @inner()
-def total_of(values: Floats, chosen: Ints) -> float:
+def _total_of(values: Floats, chosen: Ints) -> float:
     """Score of one family per child."""
     total = 0.0
     for f in chosen:
@@ -372,7 +371,7 @@ def total_of(values: Floats, chosen: Ints) -> float:
 
 
 @inner()
-def take_over(
+def _take_over(
     order: Ints, bags: Words, chosen: Ints, to_order: Ints, to_bags: Words, to_chosen: Ints
 ) -> None:
     """Copy one state into another. Written out, since array assignments take seconds to compile."""
@@ -413,7 +412,7 @@ def find_clusters(
         v, total, best_size = seed, 0.0, 0
         for size in range(1, m + 1):
             entered[v] = size
-            cluster_gains(entered, children, parents, weights, gains)
+            _cluster_gains(entered, children, parents, weights, gains)
             if total - (size - 1) > excess[seed]:
                 excess[seed], best_size = total - (size - 1), size
             v = 0
@@ -427,7 +426,7 @@ def find_clusters(
 
 
 @inner()
-def cluster_gains(entered: Ints, children: Ints, parents: Ints, weights: Floats, gains: Floats) -> None:
+def _cluster_gains(entered: Ints, children: Ints, parents: Ints, weights: Floats, gains: Floats) -> None:
     """Fill what each variable would add to the weight inside; -1 for those that are in already."""
     m = len(entered)
     for u in range(m):

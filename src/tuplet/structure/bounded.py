@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tuplet.exceptions import InputError
-from tuplet.structure._kernels import grow, wander
+from tuplet.structure._kernels import grow_bags, wander
 from tuplet.structure.local_scores import LocalScores
 from tuplet.structure.orders import search_orders
 from tuplet.structure.parents import ParentSets, is_acyclic, moral_width, score_of, topological_order
@@ -128,7 +128,7 @@ def _first(
     for _ in range(_ORDERS):
         bags = np.zeros((len(order), scores.masks.shape[1]), dtype=np.uint64)
         chosen = np.zeros(len(order), dtype=np.int64)
-        if grow(0, order, max_width, scores.starts, scores.masks, worth, bags, chosen):
+        if grow_bags(0, order, max_width, scores.starts, scores.masks, worth, bags, chosen):
             return order, bags, chosen
         order = scores.feasible_order(rng)
     raise InputError(

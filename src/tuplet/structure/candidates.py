@@ -11,9 +11,8 @@ from typing import Literal, NamedTuple, TypeAlias, final
 import numpy as np
 
 from tuplet.exceptions import InputError
-from tuplet.structure.constraints import EdgeRules
 from tuplet.structure.local_scores import LocalScores
-from tuplet.structure.parents import Edge
+from tuplet.structure.parents import Edge, EdgeRules
 from tuplet.typing import Floats
 
 
@@ -132,7 +131,7 @@ def candidate_parent_sets(
     levels = _Levels(rules, max_parents, bound)
     stopped = levels.run(score, progress, deadline)
     return Candidates(
-        LocalScores.of(levels.kept, pruned=True),
+        LocalScores.of(levels.kept),
         levels.n_scored,
         levels.n_skipped,
         stopped,

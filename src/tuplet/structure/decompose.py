@@ -56,10 +56,12 @@ def project(scores: LocalScores, group: npt.NDArray[np.intp]) -> LocalScores:
     keys = np.column_stack([place[scores.children[rows]], inside])
     _, first = np.unique(keys, axis=0, return_index=True)  # the first is the best, since families are sorted
     parents = np.where(inside == len(group), UNKNOWN, inside)[first]
-    return LocalScores._sorted(len(group), keys[first, 0], parents, scores.values[rows[first]], scores.pruned)
+    return LocalScores._sorted(len(group), keys[first, 0], parents, scores.values[rows[first]])
 
 
-def lift(scores: LocalScores, group: npt.NDArray[np.intp], parents: ParentSets) -> dict[int, tuple[int, ...]]:
+def lift_parents(
+    scores: LocalScores, group: npt.NDArray[np.intp], parents: ParentSets
+) -> dict[int, tuple[int, ...]]:
     """Turn a network of a projection into sets of parents of the whole problem, with the same scores."""
     outside = np.zeros((1, scores.masks.shape[1]), dtype=np.uint64)
     for v in np.setdiff1d(np.arange(scores.n_variables), group):

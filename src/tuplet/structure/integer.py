@@ -1,6 +1,6 @@
 """The best network by integer programming: a 0/1 variable per family, cycles cut off where they appear.
 
-Needs SCIP, `pip install tuplet[scip]`.
+The cuts are those of clusters of variables (`cluster_cut`). Needs SCIP, `pip install tuplet[scip]`.
 """
 
 from __future__ import annotations
@@ -11,12 +11,15 @@ from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from tuplet.exceptions import MissingDependencyError
-from tuplet.structure.clusters import cluster_cut, violated_clusters
+from tuplet.structure._kernels import find_clusters
 from tuplet.structure.local_scores import LocalScores
 from tuplet.structure.parents import ParentSets, find_cycle, score_of
-from tuplet.typing import Floats
+from tuplet.typing import UNKNOWN, Floats
+
+Bools = npt.NDArray[np.bool_]
 
 _SETTINGS = {
     "misc/usesymmetry": 0,  # the program looks symmetric until the cuts are there
@@ -25,8 +28,14 @@ _SETTINGS = {
     "branching/relpscost/sbiterquot": 0.05,
 }
 
+LEAST_EXCESS = 1e-4
+"""Least violation for which a cut is added."""
 
-class Answer(NamedTuple):
+_MAX_CUTS = 40
+"""Cuts per round."""
+
+
+class Solution(NamedTuple):
     """A network, and an upper bound on the score of every network; `proven` if it is known to be the best."""
 
     parents: ParentSets
@@ -39,7 +48,7 @@ def has_scip() -> bool:
     return find_spec("pyscipopt") is not None
 
 
-def solve_integer(scores: LocalScores, start: ParentSets, *, deadline: float | None = None) -> Answer:
+def solve_integer(scores: LocalScores, start: ParentSets, *, deadline: float | None = None) -> Solution:
     """Search the best network with SCIP, beginning with a good one.
 
     Parameters
@@ -60,7 +69,7 @@ def solve_integer(scores: LocalScores, start: ParentSets, *, deadline: float | N
     --------
     >>> scores = LocalScores.of([{(): -3.0, (1,): -1.0}, {(): -2.0, (0,): -1.5}])
     >>> solve_integer(scores, ((), ()))
-    Answer(parents=((1,), ()), upper_bound=-3.0, proven=True)
+    Solution(parents=((1,), ()), upper_bound=-3.0, proven=True)
     """
     scip = _pyscipopt()
     best = scores.values[scores.starts[:-1]]
@@ -91,6 +100,43 @@ def solve_integer(scores: LocalScores, start: ParentSets, *, deadline: float | N
     return answer
 
 
+def cluster_cut(scores: LocalScores, cluster: Bools) -> tuple[npt.NDArray[np.intp], Floats, float]:
+    """Return the cut of a set of variables: families, their coefficients, and the least value of the sum.
+
+    In a network some child of the cluster has no parent in it: the families of its children without a parent
+    in it sum up to at least one (equation 20 of the paper, with >= for >). As the families of a child sum up
+    to one, those *with* a parent inside can be counted instead, negatively; each child does what is shorter.
+    """
+    within = (cluster[scores.parents] & (scores.parents != UNKNOWN)).any(axis=1)
+    families, coefficients, least = [], [], 1.0
+    for child in np.flatnonzero(cluster):
+        begin, end = scores.starts[child : child + 2]
+        inside = begin + np.flatnonzero(within[begin:end])
+        if 2 * len(inside) < end - begin:
+            families.append(inside)
+            coefficients.append(np.full(len(inside), -1.0))
+            least -= 1.0
+        else:
+            families.append(begin + np.flatnonzero(~within[begin:end]))
+            coefficients.append(np.ones(len(families[-1])))
+    return np.concatenate(families), np.concatenate(coefficients), least
+
+
+def violated_clusters(scores: LocalScores, weights: Floats) -> list[Bools]:
+    """Find sets of variables whose cut is violated by weights (f,) of the families, the most violated first.
+
+    A search by growing sets, without guarantee; a cycle in a choice that is not fractional is always found
+    by looking for it (`find_cycle`).
+    """
+    used = np.flatnonzero(weights > 1e-6)
+    clusters, excess = find_clusters(
+        scores.n_variables, scores.children[used], scores.parents[used], weights[used], LEAST_EXCESS
+    )
+    order = np.argsort(-excess, kind="stable")
+    found = {clusters[k].tobytes(): clusters[k] for k in order[excess[order] > LEAST_EXCESS]}
+    return list(found.values())[:_MAX_CUTS]
+
+
 def _give_start(model: Any, use: list[Any], scores: LocalScores, start: ParentSets) -> None:
     solution = model.createSol()
     for child, members in enumerate(start):
@@ -98,15 +144,15 @@ def _give_start(model: Any, use: list[Any], scores: LocalScores, start: ParentSe
     model.addSol(solution)
 
 
-def _answer(model: Any, use: list[Any], scores: LocalScores, start: ParentSets) -> Answer:
+def _answer(model: Any, use: list[Any], scores: LocalScores, start: ParentSets) -> Solution:
     """Read the best solution. The solver works to tolerances, so scores are summed up again."""
     solution = model.getBestSol()
     chosen = [f for f, x in enumerate(use) if model.getSolVal(solution, x) > 0.5]
     found = max([start, scores.network(chosen)], key=lambda parents: score_of(parents, scores))
     score = score_of(found, scores)
     if model.getStatus() == "optimal":
-        return Answer(found, score, True)
-    return Answer(found, max(score, scores.bound - max(0.0, model.getDualbound())), False)
+        return Solution(found, score, True)
+    return Solution(found, max(score, scores.bound - max(0.0, model.getDualbound())), False)
 
 
 @cache
@@ -150,7 +196,7 @@ def _handler_class() -> Any:
             return {"result": result.SEPARATED if clusters else result.DIDNOTFIND}
 
         def _weights(self, solution: Any) -> Floats:
-            """Values of the variables (f,); None asks for the solution of the relaxation at hand."""
+            """Values of the variables (f,); None means the current solution of the relaxation."""
             return np.array([self.model.getSolVal(solution, x) for x in self.use])
 
         def _cycle(self, solution: Any) -> tuple[int, ...]:
@@ -161,7 +207,7 @@ def _handler_class() -> Any:
             return find_cycle(parents)
 
         def _cut(self, cluster: Any) -> bool:
-            """Add the cut of a cluster; tell whether nothing is left at this node."""
+            """Add the cut of a cluster; return whether nothing is left at this node."""
             families, coefficients, least = cluster_cut(self.scores, cluster)
             row = self.model.createEmptyRowUnspec("cluster", lhs=least, rhs=None, local=False)
             self.model.cacheRowExtensions(row)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Self, final
@@ -13,8 +13,7 @@ import numpy.typing as npt
 
 from tuplet.exceptions import InputError
 from tuplet.structure._kernels import best_within, flip, undominated
-from tuplet.structure.constraints import EdgeRules
-from tuplet.structure.parents import Edge, ParentSets
+from tuplet.structure.parents import ParentSets
 from tuplet.typing import UNKNOWN, Floats
 
 Ints = npt.NDArray[np.int64]
@@ -37,8 +36,6 @@ class LocalScores:
     starts : array, shape (m + 1,)
         The families of child i are those from `starts[i]` up to `starts[i + 1]`, the best first; of equally
         good ones the smaller set first.
-    pruned : bool
-        Whether sets were left out because a subset is as good. Required edges must come before that.
 
     Examples
     --------
@@ -52,10 +49,9 @@ class LocalScores:
     parents: Ints
     values: Floats
     starts: Ints
-    pruned: bool = False
 
     @classmethod
-    def of(cls, tables: Sequence[Mapping[tuple[int, ...], float]], *, pruned: bool = False) -> Self:
+    def of(cls, tables: Sequence[Mapping[tuple[int, ...], float]]) -> Self:
         """Make local scores from one mapping per child: set of parents -> score.
 
         Scores of minus infinity mean that the set is not allowed.
@@ -74,10 +70,10 @@ class LocalScores:
         padded = np.full((len(members), width), UNKNOWN, dtype=np.int64)
         for row, parents in zip(padded, members, strict=True):
             row[: len(parents)] = parents
-        return cls._sorted(len(tables), np.array(children, np.int64), padded, np.array(values, float), pruned)
+        return cls._sorted(len(tables), np.array(children, np.int64), padded, np.array(values, float))
 
     @classmethod
-    def _sorted(cls, m: int, children: Ints, parents: Ints, values: Floats, pruned: bool) -> Self:
+    def _sorted(cls, m: int, children: Ints, parents: Ints, values: Floats) -> Self:
         possible = values > -np.inf
         children, parents, values = children[possible], parents[possible], values[possible]
         sizes = (parents != UNKNOWN).sum(axis=1)
@@ -91,7 +87,7 @@ class LocalScores:
                 variable=child,
             )
         starts = np.concatenate([[0], np.cumsum(counts)])
-        return cls(np.ascontiguousarray(parents[order]), values[order], starts, pruned)
+        return cls(np.ascontiguousarray(parents[order]), values[order], starts)
 
     @property
     def n_variables(self) -> int:
@@ -155,7 +151,6 @@ class LocalScores:
             self.children[families],
             self.parents[families],
             self.values[families],
-            self.pruned,
         )
 
     def prune(self) -> LocalScores:
@@ -170,37 +165,7 @@ class LocalScores:
         >>> scores.prune().candidates(0)
         [((2,), -1.0), ((), -3.0)]
         """
-        return replace(self.take(undominated(self.starts, self.masks)), pruned=True)
-
-    def restrict(self, required: Iterable[Edge] = (), forbidden: Iterable[Edge] = ()) -> LocalScores:
-        """Keep the sets that have all required edges (parent, child) and none of the forbidden ones.
-
-        Raises
-        ------
-        InputError
-            If an edge is both required and forbidden, required edges form a cycle, nothing is left for some
-            variable, or required edges are asked for after sets that have them may have been pruned.
-
-        Examples
-        --------
-        >>> scores = LocalScores.of([{(): -3.0, (1,): -1.0}, {(): -2.0, (0,): -1.5}])
-        >>> scores.restrict(required=[(0, 1)], forbidden=[(1, 0)]).candidates(1)
-        [((0,), -1.5)]
-        """
-        rules = EdgeRules.of(self.n_variables, required, forbidden)
-        if self.pruned and any(rules.required):
-            raise InputError(
-                "Local scores: required edges must be applied before pruning, which may have dropped the sets"
-                " that have them. Restrict first, or give the edges to candidate_parent_sets."
-            )
-        keep = np.ones(len(self), dtype=bool)
-        for child, members in enumerate(rules.required):
-            for parent in members:
-                keep &= (self.children != child) | (self.parents == parent).any(axis=1)
-        for child, members in enumerate(rules.forbidden):
-            for parent in members:
-                keep &= (self.children != child) | (self.parents != parent).all(axis=1)
-        return self.take(keep)
+        return self.take(undominated(self.starts, self.masks))
 
     def feasible_order(self, rng: np.random.Generator | None = None) -> Ints:
         """Return an order in which every variable has a set among its predecessors, random if `rng` is given.

@@ -1,15 +1,20 @@
-"""A directed acyclic graph as a value: for every variable, the sorted tuple of its parents."""
+"""A directed acyclic graph as a value: for every variable, the sorted tuple of its parents.
+
+`EdgeRules` holds the edges that a graph must or must not have.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self, TypeAlias, final
 
 from tuplet.exceptions import InputError
-from tuplet.inference.plan import min_fill_order
+from tuplet.inference.plan import cliques_along, min_fill_order
 
 if TYPE_CHECKING:
     from tuplet.structure.local_scores import LocalScores
+
 
 ParentSets: TypeAlias = tuple[tuple[int, ...], ...]
 """Entry i is the sorted tuple of the parents of variable i. A value: never changed, compared with `==`."""
@@ -59,25 +64,6 @@ def is_acyclic(parents: ParentSets) -> bool:
     return len(_peel(parents)) == len(parents)
 
 
-def _peel(parents: ParentSets) -> list[int]:
-    """Take away, as long as possible, the lowest variable that has no parents left."""
-    children: list[list[int]] = [[] for _ in parents]
-    for parent, child in edges(parents):
-        children[parent].append(child)
-    missing = [len(members) for members in parents]
-    ready = [child for child, count in enumerate(missing) if count == 0]
-    order = []
-    while ready:
-        v = min(ready)
-        ready.remove(v)
-        order.append(v)
-        for child in children[v]:
-            missing[child] -= 1
-            if missing[child] == 0:
-                ready.append(child)
-    return order
-
-
 def find_cycle(parents: Sequence[Iterable[int]]) -> tuple[int, ...]:
     """Return the variables of one directed cycle, each a parent of the next; empty if there is none.
 
@@ -116,20 +102,77 @@ def moral_width(parents: ParentSets) -> int:
     (1, 2)
     """
     families = [(*members, child) for child, members in enumerate(parents)]
-    neighbours: list[set[int]] = [set() for _ in parents]
-    for family in families:
-        for v in family:
-            neighbours[v].update(family)
-    width = 0
-    for v in min_fill_order((2,) * len(parents), families):
-        around = neighbours[v] - {v}
-        width = max(width, len(around))
-        for u in around:
-            neighbours[u] |= around
-            neighbours[u].discard(v)
-    return width
+    order = min_fill_order((2,) * len(parents), families)
+    return max((len(clique) for clique in cliques_along(families, order)), default=1) - 1
 
 
 def score_of(parents: ParentSets, scores: LocalScores) -> float:
     """Sum of the local scores of a graph; minus infinity where it uses a set that is not listed."""
     return sum(scores.value(child, members) for child, members in enumerate(parents))
+
+
+@final
+@dataclass(frozen=True)
+class EdgeRules:
+    """Required and forbidden parents of every variable, checked against each other.
+
+    Examples
+    --------
+    >>> rules = EdgeRules.of(3, required=[(0, 1)], forbidden=[(2, 1), (1, 0)])
+    >>> rules.required, rules.free(1)
+    (((), (0,), ()), ())
+    """
+
+    required: tuple[tuple[int, ...], ...]
+    forbidden: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def of(cls, m: int, required: Iterable[Edge] = (), forbidden: Iterable[Edge] = ()) -> Self:
+        """Make rules for m variables from edges (parent, child)."""
+        rules = cls(_by_child(m, required, "required"), _by_child(m, forbidden, "forbidden"))
+        for child in range(m):
+            for parent in set(rules.required[child]) & set(rules.forbidden[child]):
+                raise InputError(
+                    f"Edges: variable {parent} -> variable {child} is both required and forbidden.",
+                    variable=child,
+                )
+        if cycle := find_cycle(rules.required):
+            raise InputError(
+                f"Edges: the required edges form a cycle, {cycle_text(cycle)}; drop one of them."
+            )
+        return rules
+
+    def free(self, child: int) -> tuple[int, ...]:
+        """Variables that may be parents of a child but need not."""
+        taken = {child, *self.required[child], *self.forbidden[child]}
+        return tuple(v for v in range(len(self.required)) if v not in taken)
+
+
+def _peel(parents: ParentSets) -> list[int]:
+    """Take away, as long as possible, the lowest variable that has no parents left."""
+    children: list[list[int]] = [[] for _ in parents]
+    for parent, child in edges(parents):
+        children[parent].append(child)
+    missing = [len(members) for members in parents]
+    ready = [child for child, count in enumerate(missing) if count == 0]
+    order = []
+    while ready:
+        v = min(ready)
+        ready.remove(v)
+        order.append(v)
+        for child in children[v]:
+            missing[child] -= 1
+            if missing[child] == 0:
+                ready.append(child)
+    return order
+
+
+def _by_child(m: int, edges: Iterable[Edge], kind: str) -> tuple[tuple[int, ...], ...]:
+    members: list[set[int]] = [set() for _ in range(m)]
+    for parent, child in edges:
+        if not (0 <= parent < m and 0 <= child < m) or parent == child:
+            raise InputError(
+                f"Edges: a {kind} edge joins two variables among the {m}, found {parent} -> {child}."
+            )
+        members[child].add(int(parent))
+    return tuple(tuple(sorted(inside)) for inside in members)

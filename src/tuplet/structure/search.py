@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from tuplet.exceptions import InputError
 from tuplet.structure.bounded import search_bounded
-from tuplet.structure.decompose import drop_hopeless, group_bound, lift, project, strong_components
+from tuplet.structure.decompose import drop_hopeless, group_bound, lift_parents, project, strong_components
 from tuplet.structure.exact import best_network
-from tuplet.structure.integer import Answer, has_scip, solve_integer
+from tuplet.structure.integer import Solution, has_scip, solve_integer
 from tuplet.structure.local_scores import LocalScores
 from tuplet.structure.orders import search_orders
 from tuplet.structure.parents import ParentSets, moral_width, score_of
@@ -87,7 +87,7 @@ def find_dag(
     Parameters
     ----------
     scores : LocalScores
-        Candidates; with the user's edges applied (`LocalScores.restrict`), if there are any.
+        Candidates, as `candidate_parent_sets` returns them; required and forbidden edges are given there.
     method : {"auto", "exact", "integer", "order"}
         "exact" is dynamic programming, "integer" SCIP, "order" hill climbing over orders, which seldom
         proves anything but comes with a bound. "auto" takes dynamic programming for up to 22 variables, SCIP
@@ -124,7 +124,7 @@ def find_dag(
         narrow, _ = search_bounded(
             scores, max_width, start=answer.parents, random_state=rng, deadline=deadline
         )
-        answer, used = Answer(narrow, answer.upper_bound, False), "bounded"
+        answer, used = Solution(narrow, answer.upper_bound, False), "bounded"
     score = score_of(answer.parents, scores)
     gap = max(0.0, answer.upper_bound - score)
     if answer.proven or gap <= 1e-9 * (1.0 + abs(score)):  # sums in another order differ by rounding
@@ -134,23 +134,23 @@ def find_dag(
 
 def _any_width(
     scores: LocalScores, method: Method, deadline: float, rng: np.random.Generator
-) -> tuple[Answer, str]:
+) -> tuple[Solution, str]:
     """Search without regard to width: a quick network first, then group by group what could be better."""
     n_starts = max(100, 10 * scores.n_variables)
     start, reached = search_orders(scores, n_starts=n_starts, random_state=rng, deadline=deadline)
     if method == "order":
-        return Answer(start, group_bound(scores, start), False), "order"
+        return Solution(start, group_bound(scores, start), False), "order"
     rest = drop_hopeless(scores, reached)
     parents, upper, proven, used = dict(enumerate(start)), 0.0, True, _STRENGTH[-1]
     for group in sorted(strong_components(rest), key=len):
         part = project(rest, group)
         answer, how = _solve(part, _within(start, group), method, deadline)
-        parents |= lift(rest, group, answer.parents)
+        parents |= lift_parents(rest, group, answer.parents)
         upper += answer.upper_bound
         proven &= answer.proven
         used = min(used, how, key=_STRENGTH.index)
     found = tuple(parents[v] for v in range(scores.n_variables))
-    return Answer(found, upper, proven), used
+    return Solution(found, upper, proven), used
 
 
 def _within(parents: ParentSets, group: npt.NDArray[np.intp]) -> ParentSets:
@@ -159,9 +159,9 @@ def _within(parents: ParentSets, group: npt.NDArray[np.intp]) -> ParentSets:
     return tuple(tuple(place[p] for p in parents[v] if p in place) for v in place)
 
 
-def _solve(scores: LocalScores, start: ParentSets, method: Method, deadline: float) -> tuple[Answer, str]:
+def _solve(scores: LocalScores, start: ParentSets, method: Method, deadline: float) -> tuple[Solution, str]:
     """Solve one group of variables by the method asked for, or by what suits its size."""
-    answer, used = Answer(start, scores.bound, False), "order"
+    answer, used = Solution(start, scores.bound, False), "order"
     if method == "integer" or (method == "auto" and scores.n_variables > _EASY and has_scip()):
         end = deadline
         if method == "auto" and scores.n_variables <= _POSSIBLE:
@@ -172,7 +172,7 @@ def _solve(scores: LocalScores, start: ParentSets, method: Method, deadline: flo
     if not answer.proven and (method == "exact" or (method == "auto" and scores.n_variables <= _POSSIBLE)):
         best = best_network(scores, max_variables=_POSSIBLE, deadline=deadline)
         if best is not None:
-            answer, used = Answer(best, score_of(best, scores), True), "exact"
+            answer, used = Solution(best, score_of(best, scores), True), "exact"
     if answer.proven:
         return answer, used
     upper = min(answer.upper_bound, group_bound(scores, answer.parents))

@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tuplet.exceptions import InputError
-from tuplet.structure.constraints import EdgeRules
-from tuplet.structure.parents import Edge, ParentSets
+from tuplet.structure.parents import Edge, EdgeRules, ParentSets
 from tuplet.typing import Floats
 
 Ints = npt.NDArray[np.intp]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, final
@@ -17,9 +18,7 @@ from tuplet.local.inputs import Features, n_rows
 from tuplet.models.base import JointClassifier
 from tuplet.models.generative.columns import DiscreteColumns
 from tuplet.models.generative.files import from_network, to_network
-from tuplet.models.generative.gaps import gap_factors, touched_families
-from tuplet.models.generative.summary import summary_text
-from tuplet.models.generative.tables import count_tables, known_factors
+from tuplet.models.generative.tables import count_tables, gap_factors, known_factors, touched_families
 from tuplet.networks import (
     CountScorer,
     LearnerOptions,
@@ -31,10 +30,15 @@ from tuplet.networks import (
     read_bif,
     write_bif,
 )
+from tuplet.space import ClassSpace
+from tuplet.space.containers import listing
 from tuplet.typing import UNKNOWN, Codes, Floats, Seed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+_SHOWN = 12
+"""Components that are listed."""
 
 
 @final
@@ -63,16 +67,8 @@ class GenerativeBayesNetClassifier(JointClassifier):
         "cb-obs" and "small-tw": largest width of the pruned graph; 5 for "small-tw" if None.
     moves : {"insertions", "swaps"}
         "cb-obs": moves of the search over orders; "swaps" of neighbours is the paper's.
-    n_starts, n_kicks, patience, tenure : int
-        "cb-obs": random orders to start from, restarts from the best order so far with some variables moved
-        at random, steps without a new best that end a search (None: 2 for insertions, 150 for swaps), and
-        moves for which what was moved is tabu.
-    significance : float
-        "polytree-polytree": level of the tests of independence.
-    feature_forest : bool
-        "small-tw": whether features get one feature parent each where that raises the score.
-    equivalent_size : float
-        Pseudo-rows of the prior of "bdeu".
+    n_starts : int
+        "cb-obs": random orders that the search starts from.
     smoothing : float
         Number > 0 of pseudo-rows in each cell of the conditional tables.
     n_bins : int
@@ -90,7 +86,7 @@ class GenerativeBayesNetClassifier(JointClassifier):
     class_parents_, bridge_parents_, feature_parents_ : tuple of tuples of int
         The three subgraphs: class parents of classes, class parents of features, and feature parents of
         features (positions of features).
-    components_ : tuple of Component
+    components_ : tuple of ClassComponent
         Classes that hang together given the features, with their features.
     pruned_edges_ : tuple of (int, int)
         The graph of classes that is left when all features are known.
@@ -144,12 +140,6 @@ class GenerativeBayesNetClassifier(JointClassifier):
         max_width: int | None = None,
         moves: Literal["insertions", "swaps"] = "insertions",
         n_starts: int = 3,
-        n_kicks: int = 10,
-        patience: int | None = None,
-        tenure: int = 30,
-        significance: float = 0.05,
-        feature_forest: bool = False,
-        equivalent_size: float = 10.0,
         smoothing: float = 1.0,
         n_bins: int = 5,
         engine: Engine | None = None,
@@ -162,12 +152,6 @@ class GenerativeBayesNetClassifier(JointClassifier):
         self.max_width = max_width
         self.moves = moves
         self.n_starts = n_starts
-        self.n_kicks = n_kicks
-        self.patience = patience
-        self.tenure = tenure
-        self.significance = significance
-        self.feature_forest = feature_forest
-        self.equivalent_size = equivalent_size
         self.smoothing = smoothing
         self.n_bins = n_bins
         self.engine = engine
@@ -192,7 +176,6 @@ class GenerativeBayesNetClassifier(JointClassifier):
             criterion=criterion,
             sample_weight=sample_weight,
             max_parents=self.max_parents,
-            equivalent_size=self.equivalent_size,
         )
         graph = learn_structure(scorer, self.structure, options)
         tables = count_tables(
@@ -225,11 +208,6 @@ class GenerativeBayesNetClassifier(JointClassifier):
             max_width=self.max_width,
             moves=self.moves,
             n_starts=self.n_starts,
-            n_kicks=self.n_kicks,
-            patience=self.patience,
-            tenure=self.tenure,
-            significance=self.significance,
-            feature_forest=self.feature_forest,
             random_state=self.random_state,
         )
 
@@ -267,7 +245,7 @@ class GenerativeBayesNetClassifier(JointClassifier):
     def summary(self) -> str:
         """Return what the graph is made of, as a text of a few lines and one for each component."""
         check_is_fitted(self)
-        return summary_text(self.graph_, self.space_, self.columns_.names, self.score_)
+        return _summary_text(self.graph_, self.space_, self.columns_.names, self.score_)
 
     def plot(self, *, component: int | None = None, title: str = "", ax: Axes | None = None) -> Axes:
         """Draw the graph of classes and features, each in a colour of its own; see `tuplet.plots.plot_graph`.
@@ -331,3 +309,43 @@ class GenerativeBayesNetClassifier(JointClassifier):
         model.score_ = float("nan")
         model._take(graph, tables)
         return model
+
+
+def _summary_text(graph: ThreePartGraph, space: ClassSpace, features: Sequence[str], score: float) -> str:
+    """Return a text about a graph; names are those of the classes and features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> space = ClassSpace(("rain", "cold"), (np.array([0, 1]),) * 2)
+    >>> graph = ThreePartGraph(((), (0,), (0,), (1, 2)), 2)
+    >>> print(_summary_text(graph, space, ["sky", "month"], float("nan")))
+    2 classes, 2 features; edges: 1 class, 2 bridge, 1 feature
+    width of the pruned graph 1 (of the whole graph 2), 6 cells to predict a row
+    1 component; largest number of parents 2
+      'rain', 'cold' | features 'sky', 'month'
+    """
+    counts = [
+        sum(map(len, part)) for part in (graph.class_parents, graph.bridge_parents, graph.feature_parents)
+    ]
+    parts = sorted(graph.components, key=lambda part: -len(part.classes))
+    size = _several(graph.n_classes, "class", "es"), _several(graph.n_features, "feature")
+    widths = f"width of the pruned graph {graph.width} (of the whole graph {graph.full_width})"
+    lines = [
+        f"{', '.join(size)}; edges: {counts[0]} class, {counts[1]} bridge, {counts[2]} feature",
+        f"{widths}, {graph.induced_size(space.cards):,} cells to predict a row",
+        f"{_several(len(parts), 'component')}; largest number of parents {max(map(len, graph.parents))}",
+    ]
+    if not math.isnan(score):
+        lines.append(f"score {score:,.2f}")
+    for part in parts[:_SHOWN]:
+        line = f"  {listing([space.names[c] for c in part.classes], 8)}"
+        below = [features[f] for f in part.features]
+        lines.append(f"{line} | features {listing(below, 8)}" if below else f"{line} | no features")
+    if len(parts) > _SHOWN:
+        lines.append(f"  and {len(parts) - _SHOWN} smaller components")
+    return "\n".join(lines)
+
+
+def _several(n: int, noun: str, ending: str = "s") -> str:
+    return f"{n} {noun}{ending if n != 1 else ''}"

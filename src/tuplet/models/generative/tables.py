@@ -1,20 +1,36 @@
-"""Conditional tables from counts, and what they say of the classes when features are seen."""
+"""Conditional tables from counts, and the tables over classes that they leave when features are observed.
+
+Missing features are summed out. One without observed features below it has no effect. The others form
+groups, joined by common families. All rows with the same group are treated at once: their families become
+tables over classes and hidden features, and the hidden ones are summed out one by one.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import logsumexp
 
-from tuplet.exceptions import InputError
+from tuplet.exceptions import InputError, IntractableError
+from tuplet.inference import Factor
+from tuplet.inference.plan import cliques_along, min_fill_order
 from tuplet.networks import ThreePartGraph
-from tuplet.structure import ParentSets
+from tuplet.structure import ParentSets, topological_order
 from tuplet.typing import UNKNOWN, Codes, Floats
 
 _LARGEST = 2**26
 """Cells of the largest table of a family that is stored."""
+
+_LARGEST_SUMMED = 2**22
+"""Cells of the largest table of one row."""
+
+_CHUNK = 2**22
+"""Cells of the tables of the rows that are treated at once."""
 
 
 def count_tables(
@@ -91,3 +107,181 @@ def known_factors(
             seen[:, touched[:, f]] = 0.0
         factors[scope] += seen.reshape(*shape, n)
     return factors
+
+
+class _HiddenGroup(NamedTuple):
+    """Hidden features that hang together, and the features whose families hold them so."""
+
+    hidden: tuple[int, ...]
+    families: tuple[int, ...]
+
+
+def touched_families(graph: ThreePartGraph, missing: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Tell in which rows (n, m) the family of a feature lacks the feature or one of its feature parents."""
+    touched = missing.copy()
+    for f, above in enumerate(graph.feature_parents):
+        for u in above:
+            touched[:, f] |= missing[:, u]
+    return touched
+
+
+def gap_factors(
+    graph: ThreePartGraph,
+    log_tables: Sequence[Floats],
+    cards: Sequence[int],
+    codes: Codes,
+    names: Sequence[str],
+) -> dict[tuple[int, ...], Floats]:
+    """Return log-tables over classes, by scope, each (*cards, n): families with missing values, summed out.
+
+    Parameters
+    ----------
+    codes : array of int, shape (n, m)
+        Of the features; `UNKNOWN` where one is missing.
+    names : sequence of str
+        Of the features.
+    """
+    factors: dict[tuple[int, ...], Floats] = {}
+    for group, rows in _rows_of_groups(graph, codes == UNKNOWN).items():
+        for part in _chunks(graph, cards, group, rows):
+            for factor in _summed(graph, log_tables, cards, codes[part], group, names):
+                shape = tuple(cards[c] for c in factor.scope)
+                table = factors.setdefault(factor.scope, np.zeros((*shape, len(codes))))
+                table[..., part] += factor.log_table
+    return factors
+
+
+# -- which features hide together --------------------------------------------------------------------------
+
+
+def _rows_of_groups(
+    graph: ThreePartGraph, missing: npt.NDArray[np.bool_]
+) -> dict[_HiddenGroup, npt.NDArray[np.intp]]:
+    gappy = np.flatnonzero(missing.any(axis=1))
+    patterns, inverse = np.unique(missing[gappy], axis=0, return_inverse=True)
+    order = np.argsort(inverse.ravel(), kind="stable")
+    ends = np.cumsum(np.bincount(inverse.ravel(), minlength=len(patterns)))[:-1]
+    found: dict[_HiddenGroup, list[npt.NDArray[np.intp]]] = {}
+    below = _children(graph)
+    backwards = topological_order(graph.feature_parents)[::-1]
+    for pattern, rows in zip(patterns, np.split(gappy[order], ends), strict=True):
+        for group in _groups(graph, below, backwards, pattern):
+            found.setdefault(group, []).append(rows)
+    return {group: np.concatenate(parts) for group, parts in found.items()}
+
+
+def _children(graph: ThreePartGraph) -> list[list[int]]:
+    below: list[list[int]] = [[] for _ in range(graph.n_features)]
+    for f, above in enumerate(graph.feature_parents):
+        for u in above:
+            below[u].append(f)
+    return below
+
+
+def _groups(
+    graph: ThreePartGraph, below: list[list[int]], backwards: Sequence[int], missing: npt.NDArray[np.bool_]
+) -> list[_HiddenGroup]:
+    """Return the groups of one pattern of missing features (m,) that depend on classes."""
+    matters = ~missing  # seen, or above something that is seen
+    for f in backwards:
+        matters[f] = matters[f] or any(matters[g] for g in below[f])
+    hidden = set(np.flatnonzero(missing & matters).tolist())
+    groups = []
+    while hidden:
+        members, families, reach = set(), set(), [min(hidden)]
+        while reach:
+            f = reach.pop()
+            if f not in hidden:
+                continue
+            hidden.discard(f)
+            members.add(f)
+            for g in (f, *(g for g in below[f] if matters[g])):
+                families.add(g)
+                reach += [u for u in (g, *graph.feature_parents[g]) if u in hidden]
+        if any(graph.bridge_parents[g] for g in families):
+            groups.append(_HiddenGroup(tuple(sorted(members)), tuple(sorted(families))))
+    return groups
+
+
+# -- summing out -------------------------------------------------------------------------------------------
+
+
+def _chunks(
+    graph: ThreePartGraph, cards: Sequence[int], group: _HiddenGroup, rows: npt.NDArray[np.intp]
+) -> list[npt.NDArray[np.intp]]:
+    """Return the rows in parts, so that the tables of a part stay small."""
+    scopes = [_scope(graph, group, g) for g in group.families]
+    cells = len(scopes) * max(math.prod(cards[v] for v in scope) for scope in scopes)
+    largest = max(math.prod(cards[v] for v in scope) for _, scope in _elimination(graph, cards, group))
+    size = max(1, _CHUNK // max(cells, largest))
+    return [rows[start : start + size] for start in range(0, len(rows), size)]
+
+
+def _elimination(
+    graph: ThreePartGraph, cards: Sequence[int], group: _HiddenGroup
+) -> list[tuple[int, tuple[int, ...]]]:
+    """Return the hidden features of a group in the order of summing out, each with the scope of its table."""
+    scopes = [_scope(graph, group, g) for g in group.families]
+    hidden = frozenset(graph.n_classes + f for f in group.hidden)
+    order = min_fill_order(tuple(cards), scopes, hidden)
+    cliques = islice(cliques_along(scopes, order), len(hidden))
+    return [(clique[0], tuple(sorted(clique))) for clique in cliques]
+
+
+def _scope(graph: ThreePartGraph, group: _HiddenGroup, g: int) -> tuple[int, ...]:
+    """Return the classes of a family and its hidden features, which are numbered behind the classes."""
+    free = [graph.n_classes + u for u in (*graph.feature_parents[g], g) if u in group.hidden]
+    return (*graph.bridge_parents[g], *free)
+
+
+def _seen(
+    graph: ThreePartGraph, table: Floats, cards: Sequence[int], codes: Codes, group: _HiddenGroup, g: int
+) -> Factor:
+    """Return the family of feature g with all that is seen put in; axes are classes, hidden ones, rows."""
+    d = graph.n_classes
+    family = (*graph.bridge_parents[g], *(d + u for u in graph.feature_parents[g]), d + g)
+    scope = _scope(graph, group, g)
+    put_in = [v for v in family if v not in scope]
+    index = np.zeros(len(codes), dtype=np.intp)
+    for v in put_in:
+        index = index * cards[v] + codes[:, v - d]
+    ordered = table.transpose([family.index(v) for v in (*scope, *put_in)])
+    shape = tuple(cards[v] for v in scope)
+    return Factor(scope, ordered.reshape(*shape, -1)[..., index])
+
+
+def _summed(
+    graph: ThreePartGraph,
+    log_tables: Sequence[Floats],
+    cards: Sequence[int],
+    codes: Codes,
+    group: _HiddenGroup,
+    names: Sequence[str],
+) -> list[Factor]:
+    """Return the product of the families of a group, its hidden features summed out, as tables of classes."""
+    d = graph.n_classes
+    factors = [_seen(graph, log_tables[d + g], cards, codes, group, g) for g in group.families]
+    for v, scope in _elimination(graph, cards, group):
+        touching = [factor for factor in factors if v in factor.scope]
+        cells = math.prod(cards[u] for u in scope)
+        if cells > _LARGEST_SUMMED:
+            raise IntractableError(
+                f"The missing feature {names[v - d]!r} is joined to {len(scope) - 1} variables; summing it"
+                f" out needs a table of {cells:,} cells. Fill in some of the missing values of X."
+            )
+        total = _product(touching, scope, cards)
+        rest = tuple(u for u in scope if u != v)
+        factors = [factor for factor in factors if v not in factor.scope]
+        factors.append(Factor(rest, logsumexp(total, axis=scope.index(v))))
+    return [factor for factor in factors if factor.scope]
+
+
+def _product(factors: list[Factor], scope: tuple[int, ...], cards: Sequence[int]) -> Floats:
+    """Add up log-tables over the variables of a scope, in its order; the last axis is rows."""
+    total: Floats = np.zeros(())
+    for factor in factors:
+        order = np.argsort(factor.scope)
+        shape = [cards[v] if v in factor.scope else 1 for v in scope]
+        table = factor.log_table.transpose(*order, len(order))
+        total = total + table.reshape(*shape, table.shape[-1])
+    return total

@@ -2,49 +2,48 @@
 
 from __future__ import annotations
 
+import hashlib
 from abc import abstractmethod
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils import Tags
 
 from tuplet.exceptions import ConvergenceWarning, InputError, TupletWarning
 from tuplet.joint import JointDistribution, Probit
 from tuplet.local.inputs import Features
 from tuplet.models.probit.report import ProbitReport
-from tuplet.models.probit.rows import (
-    dense,
-    digest_of,
-    require_binary,
-    require_moderate,
-    rows_by_weight,
-    warn_of_odd_labels,
-)
 from tuplet.models.scaling import fit_scaler
 from tuplet.prediction.estimates import warn_outside
-from tuplet.probit.chain import ChainDraws, Plan
-from tuplet.probit.chains import Run, run_chains
-from tuplet.probit.convergence import convergence_of
+from tuplet.probit.chains import ChainDraws, ChainPlan, Run, run_chains
 from tuplet.probit.correlation import Correlation, Prior, correlation_step
 from tuplet.probit.draws import Draws, MeansAt
 from tuplet.probit.means import MeanSettings
 from tuplet.probit.sampler import label_signs, offsets_of
+from tuplet.probit.summary import convergence_of
 from tuplet.progress import Show
-from tuplet.typing import Codes, Floats, Seed
+from tuplet.space import ClassSpace
+from tuplet.typing import UNKNOWN, Codes, Floats, Seed
 
 _FEWEST = 10
 """Draws of a chain that an interrupted fit keeps."""
 
 _HELD = 2**26
-"""Means of a prediction that are held in memory; more are computed when they are asked for."""
-
+"""Means of a prediction that are held in memory; more are computed on demand."""
 
 _FREE = {"n_draws", "random_state", "n_jobs", "progress", "warm_start"}
 """Settings that may change when chains go on."""
 
+_MOST_ROWS = 10_000_000
+"""Rows that weights may amount to."""
+
+_LARGEST = 1e100
+"""Size of a feature; squares of larger ones, which variances are made of, may overflow."""
+
 
 class ProbitModel(ProbitReport):
-    """Binary labels that say whether the components of a normal vector are positive.
+    """Binary labels: whether the components of a normal vector are positive.
 
     A model writes `_mean_settings`; `_predictors` may turn features into something else.
     """
@@ -77,11 +76,11 @@ class ProbitModel(ProbitReport):
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
         self._check_settings()
         name = type(self).__name__
-        require_binary(self.space_, name)
-        X = dense(X)
-        rows = rows_by_weight(X, codes, sample_weight, name)
+        _require_binary(self.space_, name)
+        X = _dense(X)
+        rows = _rows_by_weight(X, codes, sample_weight, name)
         X, codes = X[rows], codes[rows]
-        digest = digest_of(X, codes)
+        digest = _digest_of(X, codes)
         if self._goes_on:
             self._require_unchanged(digest)
             self._continue(self._plan(X, codes), digest)
@@ -89,7 +88,7 @@ class ProbitModel(ProbitReport):
             self.__dict__.pop("ends_", None)  # a fit that fails from here on is none to go on from
             self._learn_predictors(X)
             plan = self._plan(X, codes, reset=True)
-            warn_of_odd_labels(codes, self.space_, name)
+            _warn_of_odd_labels(codes, self.space_, name)
             self._begin(plan, digest)
         self.correlation_ = self.draws_.flat_correlations().mean(axis=0)
         self._judge()
@@ -98,9 +97,9 @@ class ProbitModel(ProbitReport):
     def _goes_on(self) -> bool:
         return self.warm_start and hasattr(self, "ends_")
 
-    def _plan(self, X: Floats, codes: Codes, *, reset: bool = False) -> Plan:
+    def _plan(self, X: Floats, codes: Codes, *, reset: bool = False) -> ChainPlan:
         rule = correlation_step(self.correlation, prior=self.prior, eta=self.eta, n_factors=self.n_factors)
-        return Plan(
+        return ChainPlan(
             self._scaled(X, reset=reset),
             label_signs(codes),
             self._mean_settings(),
@@ -112,12 +111,12 @@ class ProbitModel(ProbitReport):
 
     def _scaled(self, X: Floats, *, reset: bool = False) -> Floats:
         """Return the predictors of rows X on the scale of the training rows, which `reset` learns."""
-        made = require_moderate(self._predictors(X), type(self).__name__)
+        made = _require_moderate(self._predictors(X), type(self).__name__)
         if reset:
             self.scaler_ = fit_scaler(made)
         return np.ascontiguousarray(self.scaler_.transform(made))
 
-    def _begin(self, plan: Plan, digest: str) -> None:
+    def _begin(self, plan: ChainPlan, digest: str) -> None:
         rng = np.random.default_rng(self.random_state)
         self.seed_ = int(rng.integers(2**31))
         chains = self._usable(self._run(plan, rng.spawn(self.n_chains), [None] * self.n_chains), 0)
@@ -150,18 +149,18 @@ class ProbitModel(ProbitReport):
         settings = {name: v for name, v in self.get_params(deep=False).items() if name not in _FREE}
         return {name: repr(v) if hasattr(v, "get_params") else v for name, v in settings.items()}
 
-    def _continue(self, plan: Plan, digest: str) -> None:
+    def _continue(self, plan: ChainPlan, digest: str) -> None:
         """Draw what is missing to `n_draws`, from where the chains ended."""
         before = self.draws_.correlations.shape[1]
         if plan.n_draws == before:
             return
         ends: list[Any] = self.ends_
-        plan = Plan(plan.X, plan.signs, plan.means, plan.rule, 0, plan.n_draws - before, plan.thin)
+        plan = ChainPlan(plan.X, plan.signs, plan.means, plan.rule, 0, plan.n_draws - before, plan.thin)
         chains = self._usable(self._run(plan, [end.rng for end in ends], ends), before, len(ends))
         self.draws_ = self.draws_.extended(Draws.collect(chains, self.draws_.offsets))
         self._remember(chains, digest)
 
-    def _run(self, plan: Plan, rngs: list[Any], ends: list[Any]) -> Run:
+    def _run(self, plan: ChainPlan, rngs: list[Any], ends: list[Any]) -> Run:
         return run_chains(plan, rngs, ends, n_jobs=self.n_jobs, show=self.progress)
 
     def _usable(self, run: Run, before: int, least: int = 1) -> list[ChainDraws]:
@@ -219,7 +218,7 @@ class ProbitModel(ProbitReport):
     # -- prediction ---------------------------------------------------------------------------------------
 
     def _predict_joint(self, X: Features) -> JointDistribution:
-        scaled = self._scaled(dense(X))
+        scaled = self._scaled(_dense(X))
         means = MeansAt(self.draws_, scaled)
         held: Any = means if np.prod(means.shape) > _HELD else means.rows(np.arange(len(scaled)))
         return Probit(held, self.draws_.flat_correlations(), seed=self.seed_)
@@ -236,3 +235,105 @@ def require_number(model: ProbitModel, name: str, *, above: float = 0.0) -> None
     number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
     if not number or not above < value < np.inf:
         model._refuse(name, f"a number above {above:g}")
+
+
+def _dense(X: Features) -> Floats:
+    """Return X as an array."""
+    return (
+        np.asarray(X.toarray())
+        if isinstance(X, sparse.csr_array | sparse.csr_matrix)
+        else np.asarray(X, dtype=float)
+    )
+
+
+def _require_binary(space: ClassSpace, model: str) -> None:
+    """Raise `InputError` unless every class variable has two labels."""
+    for name, card in zip(space.names, space.cards, strict=True):
+        if card != 2:
+            remedy = (
+                "use ChainClassifier or PowersetClassifier, or give each of its labels a 0/1 column"
+                if card > 2
+                else "leave it out, or pass it as 0/1, so that both labels are known"
+            )
+            raise InputError(
+                f"{model}: Only binary classification is supported. The class variable {name!r} has {card}"
+                f" class{'es' if card > 1 else ''}; {remedy}."
+            )
+
+
+def _require_moderate(X: Floats, model: str) -> Floats:
+    """Return X, or raise `InputError` if it holds numbers too large to be scaled; NaN may stay."""
+    beyond = X[np.abs(X) > _LARGEST]
+    if len(beyond):
+        raise InputError(
+            f"{model}: the features hold {beyond[0]:g}, which is too large to compute with (limit"
+            f" {_LARGEST:g}); clip or rescale them, or mark the value as missing (NaN)."
+        )
+    return X
+
+
+def _rows_by_weight(X: Floats, codes: Codes, sample_weight: Floats | None, model: str) -> Codes:
+    """Return positions of rows, sorted by what they hold, so that their order does not matter, and repeated.
+
+    Raises
+    ------
+    InputError
+        If weights are no whole numbers: a row has latent variables, and there is no part of them.
+    """
+    order = np.lexsort(np.concatenate([codes, X], axis=1).T)
+    if sample_weight is None:
+        return order
+    counts = np.rint(sample_weight).astype(np.intp)
+    if not np.array_equal(counts, sample_weight):
+        raise InputError(
+            f"{model} repeats rows by their sample_weight, which must be whole numbers, but"
+            f" {sample_weight[counts != sample_weight][0]:g} is not; round the weights, or resample the rows."
+        )
+    if counts.sum() > _MOST_ROWS:
+        raise InputError(
+            f"{model} repeats rows by their sample_weight, which amounts to {counts.sum():,} rows (at most"
+            f" {_MOST_ROWS:,}); divide the weights and round them."
+        )
+    return np.repeat(order, counts[order])
+
+
+def _warn_of_odd_labels(codes: Codes, space: ClassSpace, model: str) -> None:
+    """Warn of class variables of which the rows show one label only, and of such that are the same."""
+    names = space.names
+    for name, column in zip(names, codes.T, strict=True):
+        seen = np.unique(column[column != UNKNOWN])
+        if len(seen) < 2:
+            found = "one label only" if len(seen) else "no label"
+            warn_outside(
+                f"{model}: the training rows show {found} of the class variable {name!r}; its probabilities"
+                " and correlations rest on the prior. Leave it out unless that is meant.",
+                TupletWarning,
+            )
+    twins = [f"{names[i]!r} and {names[j]!r}" for i, j in _twins(codes)]
+    if twins:
+        more = f" (and {len(twins) - 1} other pairs)" if len(twins) > 1 else ""
+        warn_outside(
+            f"{model}: the class variables {twins[0]}{more} agree (or disagree) in all training rows; their"
+            " correlation approaches its limit and mixes slowly. Leave one of them out.",
+            TupletWarning,
+        )
+
+
+def _twins(codes: Codes) -> list[tuple[int, int]]:
+    """Pairs of columns that always agree, or never do, where both are known; constant ones do not count."""
+    found = []
+    for i in range(codes.shape[1]):
+        for j in range(i):
+            known = (codes[:, i] != UNKNOWN) & (codes[:, j] != UNKNOWN)
+            a, b = codes[known, i], codes[known, j]
+            if len(a) > 1 and np.ptp(a) and (np.array_equal(a, b) or np.array_equal(a, 1 - b)):
+                found.append((j, i))
+    return found
+
+
+def _digest_of(*arrays: Any) -> str:
+    """Return a digest of what arrays hold."""
+    total = hashlib.sha256()
+    for array in arrays:
+        total.update(str(array.shape).encode() + np.ascontiguousarray(array).tobytes())
+    return total.hexdigest()

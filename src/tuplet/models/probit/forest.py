@@ -24,8 +24,8 @@ class ProbitForestClassifier(ProbitModel):
 
         z = G(x) + e,  e ~ N(0, R),  label k is 1 if z_k > 0
 
-    Each label has a sum of trees G_k; the correlation matrix R says how labels go together beyond what
-    x tells. Predictions average over draws from the posterior distribution. Needs `tuplet[bart]`.
+    Each label has a sum of trees G_k; the correlation matrix R describes how labels depend on each other
+    given x. Predictions average over draws from the posterior distribution. Needs `tuplet[bart]`.
 
     Parameters
     ----------
@@ -48,8 +48,6 @@ class ProbitForestClassifier(ProbitModel):
         r: the prior standard deviation of G_k(x) is 3 / r. "learn" draws it along, for each label.
     alpha, beta : float
         A node at depth d is split with prior probability alpha / (1 + d)^beta.
-    min_samples_leaf : int
-        Fewest training rows of a leaf.
     select_features : bool
         Whether each label learns which features matter: the probability that a feature is split on has a
         sparse Dirichlet prior (Linero 2018) instead of being the same for all.
@@ -121,7 +119,6 @@ class ProbitForestClassifier(ProbitModel):
         shrinkage: float | Literal["learn"] = "learn",
         alpha: float = 0.95,
         beta: float = 2.0,
-        min_samples_leaf: int = 5,
         select_features: bool = True,
         random_state: Seed = None,
         n_jobs: int | None = None,
@@ -140,7 +137,6 @@ class ProbitForestClassifier(ProbitModel):
         self.shrinkage = shrinkage
         self.alpha = alpha
         self.beta = beta
-        self.min_samples_leaf = min_samples_leaf
         self.select_features = select_features
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -149,10 +145,9 @@ class ProbitForestClassifier(ProbitModel):
 
     def _mean_settings(self) -> ForestSettings:
         load_features(np.zeros((1, 1)))  # without stochtree, say so before anything runs
-        for name in ("n_trees", "min_samples_leaf"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-                self._refuse(name, "an integer of at least 1")
+        whole = isinstance(self.n_trees, (int, np.integer)) and not isinstance(self.n_trees, bool)
+        if not whole or self.n_trees < 1:
+            self._refuse("n_trees", "an integer of at least 1")
         require_number(self, "alpha")
         if not self.alpha < 1:
             self._refuse("alpha", "a number below 1")
@@ -165,7 +160,6 @@ class ProbitForestClassifier(ProbitModel):
             r,
             float(self.alpha),
             float(self.beta),
-            int(self.min_samples_leaf),
             bool(self.select_features),
         )
 

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone
 
 from tuplet.exceptions import InputError
-from tuplet.models.probit.base import ProbitModel, require_number
+from tuplet.models.probit.base import ProbitModel
 from tuplet.probit.correlation import Correlation, Prior
 from tuplet.probit.means import LinearSettings
 from tuplet.progress import Show
@@ -29,8 +29,6 @@ class ProbitClassifier(ProbitModel):
     predictors : callable or transformer, optional
         Turns X (n, d) into the predictors that means are linear in: a function of an array, or a scikit-learn
         transformer, which is fitted. By default X itself.
-    prior_scale : float
-        Prior standard deviation of the coefficients of standardised predictors.
     n_burn, n_draws, thin, n_chains, correlation, prior, eta, n_factors
         See `ProbitForestClassifier`.
     random_state, n_jobs, progress, warm_start
@@ -46,7 +44,8 @@ class ProbitClassifier(ProbitModel):
 
     Notes
     -----
-    The normal prior keeps coefficients finite where labels are separable. Class variables, missing labels,
+    Coefficients of standardised predictors have a standard normal prior, which keeps them finite where labels
+    are separable. Class variables, missing labels,
     weights and interrupts are treated as in `ProbitForestClassifier`.
 
     Examples
@@ -68,7 +67,6 @@ class ProbitClassifier(ProbitModel):
         self,
         predictors: Callable[[Floats], Any] | Any = None,
         *,
-        prior_scale: float = 1.0,
         n_burn: int = 500,
         n_draws: int = 250,
         thin: int = 2,
@@ -83,7 +81,6 @@ class ProbitClassifier(ProbitModel):
         warm_start: bool = False,
     ) -> None:
         self.predictors = predictors
-        self.prior_scale = prior_scale
         self.n_burn = n_burn
         self.n_draws = n_draws
         self.thin = thin
@@ -98,8 +95,7 @@ class ProbitClassifier(ProbitModel):
         self.warm_start = warm_start
 
     def _mean_settings(self) -> LinearSettings:
-        require_number(self, "prior_scale")
-        return LinearSettings(float(self.prior_scale))
+        return LinearSettings()
 
     def _learn_predictors(self, X: Floats) -> None:
         if self.predictors is None or hasattr(self.predictors, "transform"):

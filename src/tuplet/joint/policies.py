@@ -1,4 +1,7 @@
-"""Engines of `Autoregressive`: which prefixes are followed, and what they then stand for."""
+"""Policies of a walk: which prefixes are followed, and what mass each of them gets.
+
+`Enumerate` and `MonteCarlo` are the engines of `Autoregressive`.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +51,7 @@ class Enumerate:
         ):
             raise IntractableError(
                 f"Autoregressive: one row has {most:,} possible values of the first {live.depth} variables"
-                f" of the chain (limit={self.limit:,}). Raise the limit, use engine=MonteCarlo(), ask for"
+                f" of the chain (limit={self.limit:,}). Raise the limit, use engine=MonteCarlo(), call"
                 " top_k, or draw samples with draw(1000)."
             )
         return live
@@ -168,8 +171,8 @@ class Beam:
 
 
 @dataclass(frozen=True)
-class Above:
-    """Follow the prefixes more probable than a threshold; the best of them only, should they be too many.
+class AboveThreshold:
+    """Follow the prefixes more probable than a threshold, and only the best of them if there are too many.
 
     Parameters
     ----------

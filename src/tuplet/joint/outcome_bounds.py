@@ -1,4 +1,4 @@
-"""Upper bounds from the most probable outcomes of an `Autoregressive`."""
+"""Upper bounds on outcomes of an `Autoregressive`, by which the mode of a mixture of chains is proven."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from tuplet.joint.autoregressive import Autoregressive
 from tuplet.joint.base import Ranking
-from tuplet.joint.splitting import Above, Beam
+from tuplet.joint.policies import AboveThreshold, Beam
 from tuplet.typing import UNKNOWN, Codes, Floats
 
 _CELLS = 2**22
@@ -18,8 +18,8 @@ _CELLS = 2**22
 
 
 @dataclass(frozen=True)
-class Ceiling:
-    """All outcomes of some probability, and a bound on every other one.
+class OutcomeBounds:
+    """All outcomes above some probability, and a bound on every other one.
 
     The product of a chain's first conditionals bounds a partial assignment only as far as it fixes the first
     variables of the chain. A mixture of chains in different orders fixes few of these at a time; but an
@@ -28,7 +28,7 @@ class Ceiling:
 
     Parameters
     ----------
-    layout : Layout
+    layout : BitLayout
     packed : array of uint64, shape (words, n, a)
         Outcomes, best first.
     log_prob : array, shape (n, a)
@@ -37,17 +37,17 @@ class Ceiling:
         Upper bound on the log-probability of every outcome that is not listed.
     """
 
-    layout: Layout
+    layout: BitLayout
     packed: npt.NDArray[np.uint64]
     log_prob: Floats
     log_floor: Floats
 
     @classmethod
-    def above(cls, joint: Autoregressive, log_threshold: Floats, width: int) -> Ceiling:
+    def above(cls, joint: Autoregressive, log_threshold: Floats, width: int) -> OutcomeBounds:
         """List the outcomes above a threshold (n,), as far as that needs no more than `width` prefixes."""
         scale = joint._log_evidence  # a chain is walked without dividing by the evidence
-        policy = Above(log_threshold + scale, width, np.full(len(joint), -np.inf))
-        layout = Layout.of(joint.cards)
+        policy = AboveThreshold(log_threshold + scale, width, np.full(len(joint), -np.inf))
+        layout = BitLayout.of(joint.cards)
         # Packed part by part: as codes, padded to the longest row, they would take gigabytes.
         held = [
             (part.query, part.rank(), layout.pack(part.codes)[0], part.log_mass)
@@ -81,7 +81,7 @@ class Ceiling:
         return np.where(match.any(axis=2), self.log_prob[rows, first], -np.inf)
 
 
-class Layout(NamedTuple):
+class BitLayout(NamedTuple):
     """Where the bits of each variable lie, so that outcomes are compared by the word and not by the code."""
 
     word: npt.NDArray[np.intp]  # (m,)
@@ -89,7 +89,7 @@ class Layout(NamedTuple):
     mask: npt.NDArray[np.uint64]  # (m,)
 
     @classmethod
-    def of(cls, cards: tuple[int, ...]) -> Layout:
+    def of(cls, cards: tuple[int, ...]) -> BitLayout:
         """Fill words of 64 bits with the variables, none of them across two."""
         word, shift, used = [], [], [0]
         bits = [max(1, (card - 1).bit_length()) for card in cards]
@@ -119,7 +119,7 @@ class Layout(NamedTuple):
         return packed, mask
 
 
-def propose(joint: Autoregressive, k: int) -> Codes:
+def likely_outcomes(joint: Autoregressive, k: int) -> Codes:
     """Return up to k good outcomes (n, k, m) of a chain, by its best prefixes and without proof."""
     n, m = len(joint), joint.n_variables
     found = Ranking(np.full((n, k, m), UNKNOWN), np.full((n, k), -np.inf), np.zeros(n, bool))
