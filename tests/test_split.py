@@ -18,9 +18,10 @@ from tuplet.exceptions import InputError
 from tuplet.joint.base import all_outcomes
 from tuplet.local import default_estimator
 from tuplet.local.base import GridBound
-from tuplet.local.batches import LinearExperts, is_plain_logistic
+from tuplet.local.batches import LinearExperts
 from tuplet.local.bayes import MixedNaiveBayes
 from tuplet.local.experts import ClassifierExperts
+from tuplet.local.logistic import is_plain_logistic
 from tuplet.local.split import SplitModel, configurations
 from tuplet.local.stacked import StackedModel
 from tuplet.typing import UNKNOWN

@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tuplet.joint.base import all_outcomes
-from tuplet.local.inputs import Features, n_rows
-from tuplet.local.smoothed import require_size
+from tuplet.local.inputs import Features, n_rows, require_size
 from tuplet.typing import Codes, Floats
 
 Bound: TypeAlias = Callable[[npt.NDArray[np.intp], Codes], Floats]

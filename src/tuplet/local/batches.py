@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.linear_model import LogisticRegression
 
 from tuplet.local.bayes import MixedNaiveBayes
 from tuplet.local.bayes_layout import BayesLayout
 from tuplet.local.blocks import Batch, class_weights
 from tuplet.local.inputs import Features
+from tuplet.local.logistic import is_plain_logistic
 from tuplet.local.many_bayes import BayesBatch
 from tuplet.local.many_logistic import LogisticBatch, ManyLogistic
 from tuplet.typing import UNKNOWN, Codes, Floats
@@ -127,21 +127,6 @@ class LinearExperts:
 
 
 # -- what can be fitted in one go --------------------------------------------------------------------------
-
-
-def is_plain_logistic(classifier: Any) -> bool:
-    """Return whether a classifier is the penalised softmax regression that the compiled code fits.
-
-    That is scikit-learn's LogisticRegression with its default solver and penalty and any C, tol, max_iter.
-    """
-    if type(classifier) is not LogisticRegression:
-        return False
-    settings = classifier.get_params()
-    same = settings["solver"] == "lbfgs" and settings["fit_intercept"] and not settings["dual"]
-    ridge = settings.get("penalty", "l2") in ("l2", "deprecated") and not settings.get("l1_ratio")
-    softmax = settings.get("multi_class", "auto") in ("auto", "deprecated")
-    sound = 0 < settings["C"] < np.inf and settings["tol"] > 0
-    return bool(same and ridge and softmax and sound and settings["class_weight"] is None)
 
 
 def is_plain_bayes(classifier: Any) -> bool:

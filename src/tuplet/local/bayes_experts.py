@@ -12,7 +12,7 @@ import numpy.typing as npt
 from tuplet.exceptions import InputError
 from tuplet.kernels import sort_rows
 from tuplet.local.bayes_layout import BayesLayout
-from tuplet.local.smoothed import require_size
+from tuplet.local.inputs import require_size
 from tuplet.typing import UNKNOWN, Codes, Floats
 
 _ROOT = math.sqrt(2 * math.pi)

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.pipeline import Pipeline
 
-from tuplet.local.estimators import is_one_of
+from tuplet.local.estimators import is_one_of, last_step
 from tuplet.local.inputs import Features, take_rows
 from tuplet.typing import Codes, Floats
 
@@ -104,17 +103,13 @@ class Calibration:
 
 def needs_calibration(estimator: Any) -> bool:
     """Return whether a classifier is a tree, made of trees, or asks neighbours: then 1 means little."""
-    return is_made_of_trees(estimator) or is_one_of(_last(estimator), _NEIGHBOURS)
+    return is_made_of_trees(estimator) or is_one_of(last_step(estimator), _NEIGHBOURS)
 
 
 def is_made_of_trees(estimator: Any) -> bool:
     """Return whether a classifier is a tree, a forest or boosting, maybe behind other steps."""
-    last = _last(estimator)
+    last = last_step(estimator)
     return is_one_of(last, _TREES) or type(last).__module__.split(".")[0] in _LIBRARIES
-
-
-def _last(estimator: Any) -> Any:
-    return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
 
 
 def _has_out_of_bag(estimator: Any) -> bool:

@@ -8,15 +8,13 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.pipeline import Pipeline
 
 from tuplet.exceptions import InputError
-from tuplet.local.batches import is_plain_logistic
-from tuplet.local.estimators import seeded
-from tuplet.local.experts import Prepared, column_wise
+from tuplet.local.estimators import is_column_wise, seeded
+from tuplet.local.experts import Prepared
 from tuplet.local.inputs import Features
 from tuplet.local.likelihood import Child, Round
-from tuplet.local.logistic import default_estimator
+from tuplet.local.logistic import default_estimator, is_logistic_pipeline
 from tuplet.typing import UNKNOWN, Codes, Floats
 
 
@@ -81,7 +79,7 @@ class Children:
         Steps that are blind to labels see the held-out rows as well: so all folds share one matrix.
         """
         estimator = self.estimators[child]
-        if not column_wise(estimator):
+        if not is_column_wise(estimator):
             return Prepared.make(estimator, self.X, y, self.weight)
         blind = np.where(self.codes[:, child] == UNKNOWN, UNKNOWN, 0)
         key = (id(estimator), blind.tobytes())
@@ -106,16 +104,6 @@ def settle(estimators: Sequence[Any] | None, X: Features, m: int, rng: np.random
     given = [None] * m if estimators is None else list(estimators)
     seeds = rng.integers(2**31 - 1, size=len(given)).tolist()
     return [
-        default if each is None else each if is_deterministic(each) else seeded(each, seed)
+        default if each is None else each if is_logistic_pipeline(each) else seeded(each, seed)
         for each, seed in zip(given, seeds, strict=True)
     ]
-
-
-def is_deterministic(estimator: Any) -> bool:
-    """Return whether an estimator is a plain logistic regression behind steps without chance."""
-    return column_wise(estimator) and is_plain_logistic(last_step(estimator))
-
-
-def last_step(estimator: Any) -> Any:
-    """Return the classifier at the end of a pipeline, or the estimator itself."""
-    return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator

@@ -11,8 +11,8 @@ from sklearn.naive_bayes import BernoulliNB, CategoricalNB, ComplementNB, Gaussi
 
 from tuplet.exceptions import InputError
 from tuplet.local.bayes import MixedNaiveBayes
-from tuplet.local.children import is_deterministic, last_step
-from tuplet.local.estimators import name_of
+from tuplet.local.estimators import last_step, name_of
+from tuplet.local.logistic import is_logistic_pipeline
 from tuplet.local.penalties import Parametrisation, Penalty
 
 Score: TypeAlias = Literal["auto", "bic", "bic-true", "aic", "aic-true", "cv"]
@@ -55,7 +55,7 @@ def resolve(score: Score | Penalty, estimators: Sequence[Any] | None) -> Score |
 def require_countable(estimators: Sequence[Any]) -> None:
     """Raise `InputError` unless the parameters of all classifiers can be counted."""
     for each in estimators:
-        if not is_deterministic(each):
+        if not is_logistic_pipeline(each):
             raise InputError(
                 f"FamilyScorer: the parameters of {name_of(each)} cannot be counted, as bic-true and aic-true"
                 ' do; choose another score, such as "cv".'

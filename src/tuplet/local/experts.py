@@ -9,18 +9,16 @@ import numpy as np
 import numpy.typing as npt
 from sklearn import config_context
 from sklearn.base import clone
-from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import MaxAbsScaler, RobustScaler, StandardScaler
 
 from tuplet.kernels import sort_rows
 from tuplet.local.batches import LinearExperts, Regressions, make_batch
 from tuplet.local.blocks import Batch, Experts, Layout, class_weights
 from tuplet.local.estimators import require_probabilities, weight_arguments
-from tuplet.local.inputs import Features, n_rows, take_rows
+from tuplet.local.inputs import Features, n_rows, require_size, take_rows
 from tuplet.local.many_logistic import ManyLogistic
 from tuplet.local.parallel import run_many
-from tuplet.local.smoothed import SmoothedClassifier, require_size
+from tuplet.local.smoothed import SmoothedClassifier
 from tuplet.typing import UNKNOWN, Codes, Floats
 
 Mask = npt.NDArray[np.bool_]
@@ -152,17 +150,6 @@ class ClassifierExperts:
 
 
 # -- what is fitted ----------------------------------------------------------------------------------------
-
-
-def column_wise(estimator: Any) -> bool:
-    """Return whether a classifier stands alone or behind steps that treat every column by itself, blindly.
-
-    Blindly: without a look at the labels, and so the same for all children.
-    """
-    if not isinstance(estimator, Pipeline):
-        return True
-    known = (SimpleImputer, StandardScaler, MaxAbsScaler, RobustScaler)
-    return all(step in (None, "passthrough") or type(step) in known for _, step in estimator.steps[:-1])
 
 
 def _used(child: Codes, weight: Floats | None) -> Mask:

@@ -9,8 +9,7 @@ import numpy as np
 
 from tuplet.joint.base import all_outcomes
 from tuplet.local.base import LocalModel
-from tuplet.local.inputs import Features, n_rows, take_rows
-from tuplet.local.smoothed import require_size
+from tuplet.local.inputs import Features, n_rows, require_size, take_rows
 from tuplet.typing import UNKNOWN, Codes, Floats
 
 

@@ -12,12 +12,15 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import sparse
 
-from tuplet.exceptions import InputError
+from tuplet.exceptions import InputError, IntractableError
 from tuplet.space.containers import listing
 from tuplet.typing import Floats
 
 Features: TypeAlias = Any
 """A numeric array (n, d), a CSR matrix (n, d), or a pandas frame where an estimator treats its columns."""
+
+MAX_CELLS = 2**27
+"""Cells of one dense array of inputs, probabilities or table entries (1 GiB of floats)."""
 
 _NUMBERS = {"integer", "floating", "mixed-integer-float", "boolean", "decimal", "empty"}
 """What pandas calls columns of objects that are all numbers."""
@@ -31,6 +34,15 @@ def n_rows(X: Features) -> int:
 def take_rows(X: Features, rows: npt.NDArray[Any]) -> Features:
     """Return some rows of X by position or mask, in the same container."""
     return X.iloc[rows] if isinstance(X, pd.DataFrame) else X[rows]
+
+
+def require_size(what: str, n: int, width: int) -> None:
+    """Raise `IntractableError` if a dense (n, width) array would be too large."""
+    if n * width > MAX_CELLS:
+        raise IntractableError(
+            f"{what} needs an array of {n:,} x {width:,} cells (limit {MAX_CELLS:,}); merge rare categories"
+            " or work on fewer rows at a time."
+        )
 
 
 def put_beside(X: Features, columns: Floats, names: Sequence[str]) -> Features:

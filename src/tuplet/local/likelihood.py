@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from tuplet.local.batches import Regressions
-from tuplet.local.experts import Prepared, column_wise, fit_steps
+from tuplet.local.estimators import is_column_wise
+from tuplet.local.experts import Prepared, fit_steps
 from tuplet.local.inputs import Features, take_rows
 from tuplet.local.onehot import OneHot
 from tuplet.local.smoothed import SmoothedClassifier
@@ -125,7 +126,7 @@ class Child:
         for each in self.rounds:
             # Other steps than column-wise ones cannot be fitted to the parents' columns alone.
             batch = each.prepared.batch
-            if isinstance(batch, Regressions) and column_wise(self.estimator):
+            if isinstance(batch, Regressions) and is_column_wise(self.estimator):
                 own = self._linear(batch, each, parents, parent_cards)
             else:
                 own = self._stacked(each, parents, parent_cards)

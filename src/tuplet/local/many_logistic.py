@@ -19,7 +19,7 @@ from scipy.special import log_softmax
 
 from tuplet.exceptions import ConvergenceWarning, InputError
 from tuplet.kernels import Blocks, fit_blocks, sort_rows
-from tuplet.local.smoothed import require_size
+from tuplet.local.inputs import require_size
 from tuplet.typing import UNKNOWN, Codes, Floats
 
 

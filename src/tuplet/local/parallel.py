@@ -182,8 +182,8 @@ class _SharedWork:
                 self._leased.append(worker)
                 while (places := self._take(from_back=True)) and not self._failures:
                     some = [self.tasks[place] for place in places]
-                    answers, said = worker.ask(pack((_run_some, (self.function, some, get_config()))))
-                    self._warnings += said
+                    answers, caught = worker.ask(pack((_run_some, (self.function, some, get_config()))))
+                    self._warnings += caught
                     self._answers.update(zip(places, answers, strict=True))
         except CrashedError as crash:
             self._failures.append(TupletError(f"Work in {self.n_workers} processes failed: {crash}."))
@@ -195,11 +195,11 @@ def _run_some(
     function: Callable[..., T], tasks: list[tuple[Any, ...]], config: dict[str, Any]
 ) -> tuple[list[T], list[_Warning]]:
     """Do some tasks in another process, under scikit-learn's settings of the first; return warnings, too."""
-    with warnings.catch_warnings(record=True) as said, config_context(**config):
+    with warnings.catch_warnings(record=True) as caught, config_context(**config):
         warnings.simplefilter("always")
         with parallel_config(backend="sequential"):
             answers = [_run_one(function, task) for task in tasks]
-    return answers, [(_sendable(each.message), each.category, each.filename, each.lineno) for each in said]
+    return answers, [(_sendable(each.message), each.category, each.filename, each.lineno) for each in caught]
 
 
 def _sendable(warning: Any) -> Any:

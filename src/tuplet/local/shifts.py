@@ -25,8 +25,7 @@ from scipy.special import log_expit, log_softmax
 
 from tuplet.exceptions import ConvergenceWarning
 from tuplet.kernels import fit_shifts, sort_rows
-from tuplet.local.inputs import Features
-from tuplet.local.smoothed import require_size
+from tuplet.local.inputs import Features, require_size
 from tuplet.typing import UNKNOWN, Codes, Floats
 
 STRENGTH = 1.0

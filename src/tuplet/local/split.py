@@ -15,9 +15,9 @@ from tuplet.exceptions import InputError
 from tuplet.local.base import Bound, LocalModel
 from tuplet.local.blocks import Experts
 from tuplet.local.experts import ClassifierExperts, Prepared
-from tuplet.local.inputs import Features, n_rows, take_rows
+from tuplet.local.inputs import Features, n_rows, require_size, take_rows
 from tuplet.local.logistic import default_estimator
-from tuplet.local.smoothed import SmoothedClassifier, require_size
+from tuplet.local.smoothed import SmoothedClassifier
 from tuplet.typing import UNKNOWN, Codes, Floats
 
 STRENGTH = 5.0

@@ -7,10 +7,10 @@ from typing import Any, get_args
 
 import numpy as np
 
-from tuplet.local.children import is_deterministic
 from tuplet.local.criteria import resolve
 from tuplet.local.families import FamilyScorer
 from tuplet.local.inputs import Features
+from tuplet.local.logistic import is_logistic_pipeline
 from tuplet.local.mixed_families import MixedFamilyScorer, Role
 from tuplet.local.screening import Shortlist
 from tuplet.models.bayesnet.learning import Scorer
@@ -67,7 +67,7 @@ def make_scorer(
 
 def is_slow(criterion: Any, estimators: Sequence[Any]) -> bool:
     """Return whether scores are cross-validated fits of something else than compiled regressions."""
-    compiled = all(each is None or is_deterministic(each) for each in estimators)
+    compiled = all(each is None or is_logistic_pipeline(each) for each in estimators)
     return not compiled and resolve(criterion, estimators) == "cv"
 
 
