@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from tuplet.local.batches import Regressions
 from tuplet.local.estimators import is_column_wise
 from tuplet.local.experts import Prepared, fit_steps
 from tuplet.local.inputs import Features, take_rows
+from tuplet.local.many_logistic import LogisticBatch
 from tuplet.local.onehot import OneHot
 from tuplet.local.smoothed import SmoothedClassifier
 from tuplet.local.split import Base, configurations, mix
@@ -126,7 +126,7 @@ class Child:
         for each in self.rounds:
             # Other steps than column-wise ones cannot be fitted to the parents' columns alone.
             batch = each.prepared.batch
-            if isinstance(batch, Regressions) and is_column_wise(self.estimator):
+            if isinstance(batch, LogisticBatch) and is_column_wise(self.estimator):
                 own = self._linear(batch, each, parents, parent_cards)
             else:
                 own = self._stacked(each, parents, parent_cards)
@@ -164,13 +164,16 @@ class Child:
         own = mix(_at(proba, self.y[rows]), experts.totals[blocks[rows]], self.alone[rows], self.strength)
         return float(self._weights[rows] @ np.log(own))
 
-    def _linear(self, batch: Regressions, each: Round, parents: Codes, parent_cards: Sequence[int]) -> Floats:
+    def _linear(
+        self, batch: LogisticBatch, each: Round, parents: Codes, parent_cards: Sequence[int]
+    ) -> Floats:
         """Log-probabilities of the categories of a round's rows (r,); those of `_stacked`, compiled."""
         weight = np.where(each.y == UNKNOWN, 0.0, self._weights)
         columns = OneHot.fit(parents, parent_cards, weight).columns(parents)
         if each.prepared.steps is not None and columns.shape[1] and weight.any():
             columns = fit_steps(self.estimator, columns, each.y, self.weight).transform(columns)
-        many = batch.fit_beside(columns, each.y, self.card, self.weight)
+        one_block = np.zeros(len(each.y), dtype=np.intp)
+        many = batch.fit(each.y, one_block, 1, self.card, self.weight, extra=columns)
         proba = np.exp(many.log_proba(np.hstack([each.prepared.Z, columns])[each.rows]))
         counts = np.bincount(np.maximum(each.y, 0), weight, minlength=self.card)
         smoothing = SmoothedClassifier(None, np.arange(self.card), counts.astype(float))

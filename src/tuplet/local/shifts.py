@@ -1,6 +1,6 @@
 """Logistic regressions in two layers: one shared by all values of a parent, and small shifts of it for each.
 
-The model without parents says p_0(y | x). With the value v of a parent its logits are shifted,
+The model without parents is p_0(y | x). With the value v of a parent its logits are shifted,
 
     p(y | x, v) = softmax(log p_0(y | x) + W_v x + b_v),
 
@@ -24,8 +24,10 @@ from scipy import sparse
 from scipy.special import log_expit, log_softmax
 
 from tuplet.exceptions import ConvergenceWarning
-from tuplet.kernels import fit_shifts, sort_rows
+from tuplet.kernels import fit_shifts
+from tuplet.local.blocks import sort_into_blocks
 from tuplet.local.inputs import Features, require_size
+from tuplet.local.many_logistic import principal_axes
 from tuplet.typing import UNKNOWN, Codes, Floats
 
 STRENGTH = 1.0
@@ -69,7 +71,8 @@ class Columns:
             weight @ (centred / size) ** 2 / total
         )  # squares of the largest numbers overflow
         scale[scale <= 1e-12 * (np.abs(mean) + 1e-300)] = 1.0  # constant up to rounding
-        return cls(mean, scale, _axes(centred / scale, weight))
+        axes = principal_axes(centred / scale * np.sqrt(weight)[:, None])
+        return cls(mean, scale, np.ascontiguousarray(axes[:, ::-1]) if len(X) >= X.shape[1] else axes)
 
     def apply(self, X: Features) -> Floats:
         """Return the columns (n, r) of rows X."""
@@ -83,15 +86,6 @@ def _dense(X: Any) -> Floats:
         require_size("Sparse features as a dense table", *table.shape)
         X = table.toarray()
     return np.asarray(X, dtype=np.float64)
-
-
-def _axes(standard: Floats, weight: Floats) -> Floats:
-    n, d = standard.shape
-    weighted = standard * np.sqrt(weight)[:, None]
-    if n >= d:
-        return np.ascontiguousarray(np.linalg.eigh(weighted.T @ weighted)[1][:, ::-1])
-    _, lengths, axes = np.linalg.svd(weighted, full_matrices=False)
-    return np.ascontiguousarray(axes[lengths > lengths.max(initial=0.0) * d * np.finfo(float).eps].T)
 
 
 @dataclass(frozen=True)
@@ -185,7 +179,7 @@ def _with_pseudo_rows(
     rows = np.concatenate([used, np.full(q * k, len(y))])
     labels = np.concatenate([y[used], np.tile(possible, q)])
     masses = np.concatenate([weight[used], np.tile(pseudo[possible], q)])
-    order, starts = sort_rows(np.concatenate([blocks[used], np.repeat(np.arange(q), k)]), q)
+    order, starts = sort_into_blocks(np.concatenate([blocks[used], np.repeat(np.arange(q), k)]), q)
     return rows[order], starts, labels[order], masses[order]
 
 

@@ -13,8 +13,8 @@ from scipy import sparse
 
 from tuplet.exceptions import InputError
 from tuplet.local.base import Bound, LocalModel
-from tuplet.local.blocks import Experts
-from tuplet.local.experts import ClassifierExperts, Prepared
+from tuplet.local.blocks import BlockClassifiers
+from tuplet.local.experts import ManyClassifiers, Prepared
 from tuplet.local.inputs import Features, n_rows, require_size, take_rows
 from tuplet.local.logistic import default_estimator
 from tuplet.local.smoothed import SmoothedClassifier
@@ -121,7 +121,7 @@ class SplitModel(LocalModel):
         Z = self.prepared_.ready(X)
         places = list(range(len(self.parent_cards_))) if positions is None else list(positions)
         cells = math.prod(self.parent_cards_) * self.child_card_ * n_rows(Z)
-        if not isinstance(self.experts_, ClassifierExperts) and cells <= _TABLE_CELLS:
+        if not isinstance(self.experts_, ManyClassifiers) and cells <= _TABLE_CELLS:
             return _Looked(np.moveaxis(self._log_table(Z), 1, 2), places, self.parent_cards_)
         return _Asked(self, Z, self.base_.proba(Z), places)
 
@@ -148,13 +148,13 @@ class Base:
 
     Parameters
     ----------
-    experts : Experts
+    experts : BlockClassifiers
         Of one block.
     smoothing : SmoothedClassifier
         Without a classifier: its smoothing alone is used.
     """
 
-    experts: Experts
+    experts: BlockClassifiers
     smoothing: SmoothedClassifier
 
     @classmethod
