@@ -1,4 +1,4 @@
-"""Many small pieces of work: side by side, each on one BLAS thread."""
+"""Many small tasks in parallel, each on one BLAS thread."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
+from itertools import islice
 from typing import Any, TypeAlias, TypeVar
 
 from joblib import effective_n_jobs, parallel_config
@@ -27,6 +28,10 @@ _Warning: TypeAlias = tuple[Any, type[Warning], str, int]
 
 _SAVED, _SAVED_READY = 1.0, 0.2
 """Seconds that other processes must be expected to save before they are started, or used if they wait."""
+
+
+_BATCH = 8
+"""Tasks for each worker before results are yielded."""
 
 
 class _Limits:
@@ -106,6 +111,28 @@ def run_many(
         return _SharedWork(function, tasks, n_workers).run()
     with one_blas_thread():
         return [function(*task) for task in tasks]
+
+
+def run_in_batches(
+    function: Callable[..., T], tasks: Iterable[tuple[Any, ...]], n_jobs: int | None, *, threads: bool
+) -> Iterator[T]:
+    """Yield `function(*task)` for each task in order, computed in parallel a few at a time.
+
+    When the caller stops iterating, no work is left that would have to be cancelled.
+
+    Examples
+    --------
+    >>> list(run_in_batches(pow, [(2, 3), (3, 2)], None, threads=True))
+    [8, 9]
+    """
+    n_workers = effective_n_jobs(n_jobs)
+    if n_workers == 1:
+        yield from (function(*task) for task in tasks)
+        return
+    pool = Parallel(n_jobs, prefer="threads")
+    waiting = iter(tasks)
+    while some := list(islice(waiting, _BATCH * n_workers)):
+        yield from pool(delayed(function)(*t) for t in some) if threads else run_many(function, some, n_jobs)
 
 
 def _is_default_backend() -> bool:

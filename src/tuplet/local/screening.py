@@ -10,7 +10,7 @@ from typing import Protocol, final
 
 import numpy as np
 
-from tuplet.local.families import Family
+from tuplet.local.families import FamilyLike
 from tuplet.local.split import configurations
 from tuplet.typing import UNKNOWN, Codes, Floats
 
@@ -27,7 +27,7 @@ _PSEUDO = 1.0
 class Screened(Protocol):
     """A scorer of families with the predictions of models without parents; see `FamilyScorer`."""
 
-    def score(self, families: Sequence[Family]) -> Iterator[float]:
+    def score(self, families: Sequence[FamilyLike]) -> Iterator[float]:
         """Yield the score of each family."""
 
     @property
@@ -73,7 +73,7 @@ class Shortlist:
     forbidden: Iterable[tuple[int, int]] = ()
     _lists: dict[int, list[frozenset[int]]] = field(default_factory=dict)
 
-    def score(self, families: Sequence[Family]) -> Iterator[float]:
+    def score(self, families: Sequence[FamilyLike]) -> Iterator[float]:
         """See `FamilyScorer.score`."""
         return self.scorer.score(families)
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tuplet.inference import Factor
-from tuplet.local.fixed import ObservedModel
 from tuplet.local.inputs import Features, take_rows
-from tuplet.local.mixed_families import MixedFamilyScorer, Role
+from tuplet.local.mixed_families import MixedFamilyScorer, ObservedModel, Role
 from tuplet.models.bayesnet.views import FeatureViews
 from tuplet.structure import ParentSets
 

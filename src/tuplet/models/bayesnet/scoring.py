@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from tuplet.local.criteria import resolve
+from tuplet.local.criteria import resolve_criterion
 from tuplet.local.families import FamilyScorer
 from tuplet.local.inputs import Features
 from tuplet.local.logistic import is_logistic_pipeline
@@ -33,7 +33,7 @@ def possible_roles(
             views.require_parted(estimators)
         return (discrete_as,)
     nothing = not views.discrete.columns or not max_features or not views.can_part(estimators)
-    return ("inputs",) if nothing or resolve(criterion, estimators) == "cv" else get_args(Role)
+    return ("inputs",) if nothing or resolve_criterion(criterion, estimators) == "cv" else get_args(Role)
 
 
 def make_scorer(
@@ -68,7 +68,7 @@ def make_scorer(
 def is_slow(criterion: Any, estimators: Sequence[Any]) -> bool:
     """Return whether scores are cross-validated fits of something else than compiled regressions."""
     compiled = all(each is None or is_logistic_pipeline(each) for each in estimators)
-    return not compiled and resolve(criterion, estimators) == "cv"
+    return not compiled and resolve_criterion(criterion, estimators) == "cv"
 
 
 def shorten(scorer: MixedFamilyScorer, size: int | None, cards: Sequence[int], **settings: Any) -> Scorer:

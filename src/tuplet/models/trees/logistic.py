@@ -10,8 +10,8 @@ import numpy as np
 
 from tuplet.inference import Factor
 from tuplet.joint import FactorGraph, JointDistribution
+from tuplet.local.criteria import Parametrisation
 from tuplet.local.inputs import Features
-from tuplet.local.penalties import Parametrisation
 from tuplet.local.shifts import Columns, Shared, Shifts, log_proba, own_log_proba
 from tuplet.models.cross_fitting import fold_weights
 from tuplet.models.trees.gains import (
