@@ -21,7 +21,7 @@ from draws import examples
 from tuplet import BayesNetClassifier, IndependentClassifier
 from tuplet.exceptions import InputError
 from tuplet.local import FamilyScorer, MixedNaiveBayes
-from tuplet.local.discrete import DiscreteFeatures, declared_columns
+from tuplet.local.discrete import DiscreteColumns, declared_columns
 from tuplet.local.families import FamilyQuery
 from tuplet.local.mixed_families import MixedFamilyScorer, all_subsets, n_subsets, one_at_a_time
 from tuplet.local.split import STRENGTH
@@ -146,7 +146,7 @@ def test_pruning_with_features_does_not_change_the_best_network(seed, discrete_a
     features, labels = draw(seed, n=90)
     model = BayesNetClassifier(**PAPER | {"discrete_as": discrete_as}, max_feature_parents=2)
     model.fit(features, labels)
-    discrete = DiscreteFeatures.learn(features, (1, 2, 3), list(features.columns))
+    discrete = DiscreteColumns.learn_values(features, list(features.columns), (1, 2, 3))
     inputs = features[["size"]].to_numpy()
     if discrete_as == "both":
         inputs = model.encoder_.apply(features)
@@ -220,7 +220,7 @@ def test_tables_are_those_of_the_models_with_features_observed(discrete_as, esti
     assert any(model.feature_parents_) or (discrete_as, parametrisation) == ("both", "inputs")
     rows, joint = X[:20], model.predict_joint(X[:20]).distribution
     inputs = rows[["size"]].to_numpy() if discrete_as == "parents" else model.encoder_.apply(rows)
-    discrete = DiscreteFeatures.learn(X, (1, 2, 3), list(X.columns))
+    discrete = DiscreteColumns.learn_values(X, list(X.columns), (1, 2, 3))
     codes, everything = discrete.codes(rows), enumerate_joint(joint).reshape(20, 2, 2, 2)
     expected = np.zeros((20, 2, 2, 2))
     for outcome in itertools.product(range(2), repeat=3):
@@ -343,10 +343,10 @@ def test_polars_frames_are_the_same():
 
 def test_columns_that_name_rows_or_say_nothing_are_no_parents():
     frame = pd.DataFrame({"id": [f"n{i}" for i in range(20)], "same": "x", "kind": ["a", "b"] * 10})
-    features = DiscreteFeatures.learn(frame, (0, 1, 2), ["id", "same", "kind"])
+    features = DiscreteColumns.learn_values(frame, ["id", "same", "kind"], (0, 1, 2))
     assert features.names == ("kind",)
-    assert features.value(0, 1) == "b"
-    assert features.value(0, UNKNOWN) == "?"
+    assert features.state(0, 1) == "b"
+    assert features.state(0, UNKNOWN) == "?"
 
 
 def test_estimators_that_treat_columns_need_all_of_them():

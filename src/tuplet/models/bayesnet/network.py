@@ -68,6 +68,6 @@ class Network:
         discrete = self.views.discrete
         codes = self.views.codes(take_rows(X, np.array([row])))[0]
         return tuple(
-            tuple(f"{discrete.names[f]}={discrete.value(f, int(codes[f]))}" for f in some)
+            tuple(f"{discrete.names[f]}={discrete.state(f, int(codes[f]))}" for f in some)
             for some in self.features
         )

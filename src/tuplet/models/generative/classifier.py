@@ -12,9 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 from tuplet.exceptions import InputError
 from tuplet.inference import Engine, Exact, Factor
 from tuplet.joint import FactorGraph, JointDistribution
+from tuplet.local.discrete import DiscreteColumns
 from tuplet.local.inputs import Features, n_rows
 from tuplet.models.base import JointClassifier
-from tuplet.models.generative.columns import DiscreteColumns
 from tuplet.models.generative.files import from_network, to_network
 from tuplet.models.generative.gaps import gap_factors, touched_families
 from tuplet.models.generative.summary import summary_text
