@@ -70,16 +70,16 @@ class Children:
             )
         return self.made[child]
 
-    def _folds(self, child: int) -> tuple[Fold, ...]:
+    def _folds(self, child: int) -> tuple[ChildFold, ...]:
         y = self.codes[:, child]
         known = np.flatnonzero(y != UNKNOWN)
         if self.fold_of is None:
-            return (Fold(self._prepare(child, y), y, known),)
+            return (ChildFold(self._prepare(child, y), y, known),)
         folds = []
         for fold in range(int(self.fold_of.max()) + 1):
             held = self.fold_of == fold
             learnt = np.where(held, UNKNOWN, y)
-            folds.append(Fold(self._prepare(child, learnt), learnt, known[held[known]]))
+            folds.append(ChildFold(self._prepare(child, learnt), learnt, known[held[known]]))
         return tuple(folds)
 
     def _prepare(self, child: int, y: Codes) -> Prepared:
@@ -98,7 +98,7 @@ class Children:
 
 
 @dataclass(frozen=True)
-class Fold:
+class ChildFold:
     """Rows to learn from and rows to evaluate.
 
     Parameters
@@ -136,7 +136,7 @@ class Child:
     weight : array, shape (n,), or None
     strength : float
         See `SplitModel`.
-    folds : tuple of Fold
+    folds : tuple of ChildFold
         One with all rows in both roles for the training likelihood, several for cross-validation. Every row
         whose child is known is evaluated once.
     """
@@ -147,7 +147,7 @@ class Child:
     card: int
     weight: Floats | None
     strength: float
-    folds: tuple[Fold, ...]
+    folds: tuple[ChildFold, ...]
 
     @cached_property
     def total(self) -> float:
@@ -229,7 +229,7 @@ class Child:
                 place[part] = np.arange(len(part))
                 yield place[blocks], len(part)
 
-    def _evaluate(self, fold: Fold, blocks: Codes, q: int) -> float:
+    def _evaluate(self, fold: ChildFold, blocks: Codes, q: int) -> float:
         """Log-likelihood of a fold's rows in these blocks."""
         experts = fold.prepared.fit(fold.y, blocks, q, self.card, self.weight)
         rows = fold.rows[blocks[fold.rows] != UNKNOWN]
@@ -238,7 +238,7 @@ class Child:
         return float(self._weights[rows] @ np.log(own))
 
     def _linear(
-        self, batch: LogisticBatch, fold: Fold, parents: Codes, parent_cards: Sequence[int]
+        self, batch: LogisticBatch, fold: ChildFold, parents: Codes, parent_cards: Sequence[int]
     ) -> Floats:
         """Log-probabilities of the categories of a fold's rows (r,); those of `_stacked`, compiled."""
         weight = np.where(fold.y == UNKNOWN, 0.0, self._weights)
@@ -252,7 +252,7 @@ class Child:
         smoothing = SmoothedClassifier(None, np.arange(self.card), counts.astype(float))
         return np.log(_at(smoothing.smooth(proba), self.y[fold.rows]))
 
-    def _stacked(self, fold: Fold, parents: Codes, parent_cards: Sequence[int]) -> Floats:
+    def _stacked(self, fold: ChildFold, parents: Codes, parent_cards: Sequence[int]) -> Floats:
         """Log-probabilities of the categories of a fold's rows (r,)."""
         model = StackedModel(self.estimator).fit(
             self.X,

@@ -76,7 +76,7 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):
         Whether missing numbers are filled in; otherwise they stay NaN.
     keep_categories : int
         A column with so many values at most, for which not a single 0/1 column will do, stays one column: a
-        pandas Categorical of codes, behind the others. For estimators that know what to do with it.
+        pandas Categorical of codes, behind the others. For estimators that support it.
         `transform` then returns a frame.
 
     Attributes

@@ -31,20 +31,21 @@ _MAX_CELLS = 2**26
 
 @dataclass(frozen=True)
 class Prepared:
-    """The features of a child's rows, made ready once for classifiers of all blocks.
+    """The features of a child's rows, prepared once for the classifiers of all blocks.
 
-    The steps of a pipeline before its classifier see all rows of the child, not those of one block: a mean
-    or a variance of three rows is worse than that of a thousand, and all blocks then share one matrix.
+    The steps of a pipeline before its classifier are fitted to all rows of the child, not to those of one
+    block: a mean or a variance of a thousand rows is better than that of three, and all blocks share one
+    matrix.
 
     Parameters
     ----------
     steps : fitted Pipeline or None
         What comes before the classifier.
     classifier : classifier or None
-        What is fitted to each block; None where X has no columns, or no row a label: then frequencies are
-        all there is.
+        The estimator for each block; None if X has no columns, or no row has a label: then frequencies are
+        used.
     Z : features, n rows
-        What the classifiers see, for all rows that were given.
+        Inputs of the classifiers for all rows.
     batch : LogisticBatch, BayesBatch or None
         The same for classifiers of all blocks that are fitted at once; None for other classifiers.
     layout : BayesLayout or None
@@ -89,14 +90,14 @@ class Prepared:
         return self.batch is not None or self.classifier is None
 
     def ready(self, X: Features) -> Features:
-        """Return what the classifiers see of further rows."""
+        """Return the inputs of the classifiers for further rows."""
         if self.classifier is None:
             return np.zeros((n_rows(X), 0))
         Z = X if self.steps is None else self.steps.transform(X)
         return Z if self.layout is None else self.layout.encode(Z)
 
     def without_rows(self) -> Prepared:
-        """Return what is needed for further rows; the training rows are let go."""
+        """Return a copy without the training rows, for prediction."""
         return replace(self, Z=None, batch=None)
 
     def fit(

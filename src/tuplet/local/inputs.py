@@ -1,4 +1,4 @@
-"""The features X as they travel through the library: a dense array, a sparse matrix or a pandas frame."""
+"""The features X inside of the library: a dense array, a sparse matrix or a pandas frame."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _pandas_column(column: nw.Series[Any]) -> Any:
 
 
 def _polars_type(column: nw.Series[Any]) -> Any:
-    """Return the type of a column that a look at values would not tell: there may be none."""
+    """Return the type of a column without values, from which it cannot be inferred; None otherwise."""
     if column.null_count() < len(column):
         return None
     if column.dtype == nw.String:

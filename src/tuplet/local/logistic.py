@@ -88,7 +88,7 @@ def is_additive(estimator: Any) -> bool:
 
 
 def _keeps_parents(step: Any) -> bool:
-    # A ColumnTransformer passes the parents' columns through: `StackedModel` sees to that.
+    # A ColumnTransformer passes the parents' columns through: see `admit_columns`.
     return step is None or step == "passthrough" or type(step) in (*COLUMN_WISE, ColumnTransformer)
 
 
@@ -110,7 +110,7 @@ def linear_predictor(estimator: Any, inputs: Any) -> Floats:
 def _evaluate(estimator: Any, inputs: Any) -> Floats | None:
     """Return `decision_function` of the default pipeline in plain numpy, None where it does not apply.
 
-    A chain asks dozens of small classifiers for each batch, whose own checks of their input take several
+    A chain evaluates dozens of small classifiers for each batch, whose checks of their input take several
     times as long as the arithmetic.
     """
     steps = [step for _, step in estimator.steps] if isinstance(estimator, Pipeline) else [estimator]

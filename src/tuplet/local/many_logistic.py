@@ -79,7 +79,7 @@ class ManyLogistic:
 
     def table(self, Z: Floats) -> Floats:
         """See `BlockClassifiers.table`: one matrix product."""
-        # The answer lies in memory as (q, k, n); in another order, every later pass would jump.
+        # The result lies in memory as (q, k, n), so that later passes are contiguous.
         log_proba = np.moveaxis(self.log_proba_all(Z), 2, 1)
         return np.exp(log_proba, out=log_proba)
 
@@ -117,7 +117,7 @@ _SMALL = 256
 class LogisticBatch:
     """Features, prepared once for any number of logistic regressions on parts of their rows.
 
-    The columns are turned to their principal axes, which changes neither the penalty nor the answer but makes
+    The columns are turned to their principal axes, which changes neither the penalty nor the result but makes
     a diagonal a good preconditioner for every block; where there are fewer rows than columns, it also leaves
     fewer columns to fit, since the coefficients are combinations of the rows.
 

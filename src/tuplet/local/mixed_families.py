@@ -117,8 +117,8 @@ class MixedFamilyScorer:
         if not features:
             return {}
         fewer = [tuple(g for g in features if g != f) for f in features]
-        wanted = [FamilyQuery(child, (*parents, *some)) for some in [features, *fewer]]
-        own, *without = scorer.score(wanted)
+        queries = [FamilyQuery(child, (*parents, *some)) for some in [features, *fewer]]
+        own, *without = scorer.score(queries)
         m = self.codes.shape[1]
         return {f - m: own - value for f, value in zip(features, without, strict=True)}
 
@@ -310,7 +310,7 @@ def all_subsets(
     Notes
     -----
     A subset whose bound is no better than the best found so far is skipped with all its supersets. Proof: the
-    bound holds for them too, and only the best of all is asked for.
+    bound holds for them too, and only the best of all is needed.
     """
     child, parents, best = family
     chosen: _Set = ()

@@ -157,7 +157,7 @@ class _SharedWork:
         self._leased: list[Any] = []
 
     def run(self) -> list[Any]:
-        """Return the answers in the order of the tasks."""
+        """Return the results in the order of the tasks."""
         helpers: list[threading.Thread] = []
         start = time.perf_counter()
         try:

@@ -4,8 +4,9 @@ The model without parents is p_0(y | x). With the value v of a parent its logits
 
     p(y | x, v) = softmax(log p_0(y | x) + W_v x + b_v),
 
-and the shifts are penalised: the models of all values lean on the shared one, a rare value more than a common
-one. p_0 is itself a shift of the training frequencies. Everything is the maximum of one penalised likelihood,
+and the shifts are penalised: the models of all values are shrunk to the shared one, that of a rare value more
+than that of a common one. p_0 is itself a shift of the training frequencies. Everything is the maximum of one
+penalised likelihood,
 
     sum_i w_i log p(y_i | x_i, v_i) - ||W||^2 / (2 C) - s KL(p_0(. | mean x) || p(. | mean x, v)),
 
@@ -34,18 +35,18 @@ STRENGTH = 1.0
 """Number s of pseudo-rows."""
 
 NEGLIGIBLE = 1e-8
-"""Weight of a row, beside the pseudo-row's, up to which it is not looked at."""
+"""Weight of a row, relative to a pseudo-row's, up to which it is left out."""
 
 TOL, MAX_ITER = 1e-4, 1000
 """Largest entry of the gradient, in units of a row's, and limit of iterations; scikit-learn's tolerance."""
 
 
 @dataclass(frozen=True)
-class Columns:
-    """Standardised features, turned to their principal axes; missing numbers become the mean.
+class PrincipalColumns:
+    """Standardised features, rotated to their principal axes; missing numbers become the mean.
 
-    The turn changes neither penalty nor answer, but makes a diagonal a good preconditioner, leaves no more
-    columns than there are rows, and puts those first along which rows differ most.
+    The rotation changes neither penalty nor result, but makes a diagonal a good preconditioner, leaves no
+    more columns than there are rows, and puts those first along which rows differ most.
 
     Parameters
     ----------
@@ -59,7 +60,7 @@ class Columns:
     basis: Floats
 
     @classmethod
-    def learn(cls, X: Features, weight: Floats) -> Columns:
+    def learn(cls, X: Features, weight: Floats) -> PrincipalColumns:
         """Learn means, scales and axes from rows X with weights (n,)."""
         X = _dense(X)
         known = ~np.isnan(X)
@@ -150,7 +151,7 @@ class Shifts:
             Inverse strength of the penalty.
         tol : float
         start : Shifts, optional
-            Where to begin; at zero unless told.
+            Where to begin; by default at zero.
         """
         n, c, width = len(y), len(offset), Z.shape[1] + 1
         theta = np.zeros((n_blocks, c, width)) if start is None else start.theta.copy()

@@ -28,9 +28,9 @@ class SmoothedClassifier:
 
         p'(y) = (N p(y) + (count(y) + 1) / (N + k)) / (N + 1)
 
-    which fades as N grows and is the marginal where there is nothing to learn from.
+    which fades as N grows and is the marginal where there are no rows to learn from.
 
-    Trees, their ensembles and neighbours are too sure of themselves, which a pseudo-row cannot mend. Their
+    Trees, their ensembles and neighbours are overconfident, which a pseudo-row cannot correct. Their
     probabilities p are calibrated first, by rows that they were not fitted to; see `Calibration`.
 
     Parameters
@@ -90,7 +90,7 @@ class SmoothedClassifier:
 
     def proba(self, inputs: Features) -> Floats:
         """Probabilities (n, c) of the seen classes, calibrated but not smoothed."""
-        with one_blas_thread():  # chains ask when they are queried, which is after `predict_joint`
+        with one_blas_thread():  # chains are evaluated when they are queried, after `predict_joint`
             proba = np.array(self.estimator.predict_proba(inputs), dtype=float)  # a copy: it is changed below
         if proba.shape[1] != len(self.classes):
             raise InputError(
