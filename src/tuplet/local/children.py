@@ -12,6 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from tuplet.exceptions import InputError
+from tuplet.local.criteria import Parametrisation
 from tuplet.local.estimators import is_column_wise, seeded
 from tuplet.local.experts import Prepared, fit_steps
 from tuplet.local.inputs import Features, take_rows
@@ -177,12 +178,18 @@ class Child:
         """Take `alone_table` from a copy that has computed it in another process."""
         self.__dict__["alone_table"] = alone_table
 
-    def split(self, parents: Codes, parent_cards: Sequence[int], floor: float = -np.inf) -> float:
-        """Log-likelihood with one classifier for each configuration of the parents (n, p).
+    def log_likelihood(
+        self, kind: Parametrisation, parents: Codes, parent_cards: Sequence[int], floor: float = -np.inf
+    ) -> float:
+        """Log-likelihood with parents (n, p); minus infinity if it is not above `floor`.
 
-        Minus infinity if it is not above `floor`, which is often clear early: no log-probability is positive,
-        so the sum over some rows is a bound on the sum over all.
+        That is often clear early: no log-probability is positive, so the sum over some rows is a bound on the
+        sum over all.
         """
+        return (self._split if kind == "split" else self._inputs)(parents, parent_cards, floor)
+
+    def _split(self, parents: Codes, parent_cards: Sequence[int], floor: float) -> float:
+        """Log-likelihood with one classifier for each configuration of the parents."""
         blocks = configurations(parents, parent_cards)
         aside = blocks == UNKNOWN if len(parent_cards) else np.ones(len(blocks), dtype=bool)
         log_likelihood = float(self._weights[aside] @ np.log(self.alone[aside]))
@@ -193,8 +200,8 @@ class Child:
                 log_likelihood += self._evaluate(fold, portion, q)
         return log_likelihood if log_likelihood > floor else -np.inf
 
-    def inputs(self, parents: Codes, parent_cards: Sequence[int], floor: float = -np.inf) -> float:
-        """Log-likelihood with one classifier that has the parents (n, p) as one-hot inputs."""
+    def _inputs(self, parents: Codes, parent_cards: Sequence[int], floor: float) -> float:
+        """Log-likelihood with one classifier that has the parents as one-hot inputs."""
         log_likelihood = 0.0
         for fold in self.folds:
             # Other steps than column-wise ones cannot be fitted to the parents' columns alone.

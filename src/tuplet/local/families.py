@@ -204,9 +204,8 @@ class FamilyScorer:
 
     def held_out(self, child: int, parents: Sequence[int]) -> float:
         """Log-likelihood of a family in rows that were held out; its score, if that is cross-validated."""
-        kind, of = self.parametrisation_of(child, parents), self._held_out[child]
-        likelihood = of.split if kind == "split" else of.inputs
-        return likelihood(*self._parents(parents))
+        kind = self.parametrisation_of(child, parents)
+        return self._held_out[child].log_likelihood(kind, *self._parents(parents))
 
     def without_parents(self, child: int) -> Floats:
         """Probabilities (n, k) of the categories of a child by its model without parents; 1 if unknown.
@@ -305,8 +304,7 @@ def _best_score(
         goal = max(best, floor)
         if -penalty <= goal:  # no log-likelihood is positive
             continue
-        likelihood = child.split if kind == "split" else child.inputs
-        value = likelihood(parents, parent_cards, goal + penalty) - penalty
+        value = child.log_likelihood(kind, parents, parent_cards, goal + penalty) - penalty
         if value > best:
             best, chosen = value, kind
     return best, chosen
@@ -321,8 +319,8 @@ def _better_parametrisation(child: Child, parents: Codes, parent_cards: Sequence
     """
     if not len(parent_cards):
         return "split"
-    goal = child.inputs(parents, parent_cards) + np.log(max(child.total, 1.0))
-    return "split" if child.split(parents, parent_cards, goal) > goal else "inputs"
+    goal = child.log_likelihood("inputs", parents, parent_cards) + np.log(max(child.total, 1.0))
+    return "split" if child.log_likelihood("split", parents, parent_cards, goal) > goal else "inputs"
 
 
 def mutual_information(a: Codes, b: Codes) -> float:

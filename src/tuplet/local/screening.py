@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, combinations
-from typing import Protocol, final
+from typing import final
 
 import numpy as np
 
-from tuplet.local.families import FamilyLike
+from tuplet.local.families import FamilyLike, FamilyScorer
+from tuplet.local.mixed_families import MixedFamilyScorer
 from tuplet.local.split import configurations
 from tuplet.typing import UNKNOWN, Codes, Floats
 
@@ -22,20 +23,6 @@ _ROUNDS = 10
 
 _PSEUDO = 1.0
 """Rows, spread as the model without parents has it, that each configuration is given beforehand."""
-
-
-class Screened(Protocol):
-    """A scorer of families with the predictions of models without parents; see `FamilyScorer`."""
-
-    def score(self, families: Sequence[FamilyLike]) -> Iterator[float]:
-        """Yield the score of each family."""
-
-    @property
-    def bound(self) -> Callable[[int, tuple[int, ...]], float] | None:
-        """An upper bound on the scores of a set of parents and its supersets, if there is one."""
-
-    def without_parents(self, child: int) -> Floats:
-        """Return the held-out probabilities of the model without parents."""
 
 
 @final
@@ -52,7 +39,7 @@ class Shortlist:
 
     Parameters
     ----------
-    scorer : scorer of families
+    scorer : FamilyScorer or MixedFamilyScorer
     codes : int array, shape (n, m)
         Codes of the class variables.
     cards : sequence of int
@@ -63,7 +50,7 @@ class Shortlist:
     required, forbidden : iterable of (parent, child)
     """
 
-    scorer: Screened
+    scorer: FamilyScorer | MixedFamilyScorer
     codes: Codes
     cards: Sequence[int]
     size: int
