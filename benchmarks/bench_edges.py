@@ -53,13 +53,13 @@ def one_fit(Z: np.ndarray, y: np.ndarray, learnt: np.ndarray, judged: np.ndarray
 def by_batches(Z: np.ndarray, codes: np.ndarray, kept: np.ndarray, C: float) -> np.ndarray:
     """The same by the compiled solver: all values of a parent at once."""
     m = codes.shape[1]
-    batch, answer = LogisticBatch(np.ascontiguousarray(Z[kept])), np.zeros((m, m))
+    batch, answer = LogisticBatch(np.ascontiguousarray(Z[kept]), C=C, tol=1e-3), np.zeros((m, m))
     for parent in range(m):
         blocks, asked = np.ascontiguousarray(codes[kept, parent]), codes[~kept, parent]
         for child in range(m):
             if child != parent:
                 y = np.ascontiguousarray(codes[kept, child])
-                fitted = batch.fit(y, blocks, n_classes=2, n_blocks=2, C=C, tol=1e-3)
+                fitted = batch.fit(y, blocks, 2, 2)
                 table = fitted.log_proba(Z[~kept], asked)
                 own = table[np.arange(len(asked)), codes[~kept, child]]
                 for value in (0, 1):

@@ -42,8 +42,8 @@ FIRST_FIT = """
 import time
 import numpy, pandas, sklearn.linear_model, tuplet
 start = time.process_time()
-from tuplet.local.many_logistic import fit_many
-fit_many(numpy.eye(4), numpy.array([0, 1, 1, 2]), n_classes=3)
+from tuplet.local.many_logistic import LogisticBatch
+LogisticBatch(numpy.eye(4)).fit(numpy.array([0, 1, 1, 2]), numpy.zeros(4, dtype=int), 1, 3)
 print(time.process_time() - start)
 """
 
@@ -123,12 +123,13 @@ def compare(batch: LogisticBatch, tasks: list[Task]) -> tuple[float, ...]:
     for task in tasks:
         rivals = rival_fits(task)
         reached = np.array([gradient_norm(X, y, r) for (X, y), r in zip(task.parts, rivals, strict=True)])
-        setting = {"n_classes": int(task.y.max()) + 1, "n_blocks": task.n_blocks, "tol": reached}
-        ours = batch.fit(task.y, task.blocks, **setting)
+        batch.tol = reached
+        setting = (task.n_blocks, int(task.y.max()) + 1)
+        ours = batch.fit(task.y, task.blocks, *setting)
         assert ours.converged.all()
         totals += [
             cpu(lambda task=task: rival_fits(task), REPEATS),
-            cpu(lambda task=task, s=setting: batch.fit(task.y, task.blocks, **s), REPEATS),
+            cpu(lambda task=task, s=setting: batch.fit(task.y, task.blocks, *s), REPEATS),
             sum(int(r.n_iter_[0]) for r in rivals),
             ours.n_iter.sum(),
         ]
@@ -149,7 +150,7 @@ def wall(batch: LogisticBatch, tasks: list[Task], n_jobs: int) -> float:
     """Wall seconds of all fits."""
     start = time.perf_counter()
     for task in tasks:
-        batch.fit(task.y, task.blocks, n_classes=int(task.y.max()) + 1, n_jobs=n_jobs)
+        batch.fit(task.y, task.blocks, task.n_blocks, int(task.y.max()) + 1, n_jobs=n_jobs)
     return time.perf_counter() - start
 
 
@@ -175,7 +176,7 @@ def main() -> None:
             f"first fit in a new process, CPU s: cold {first_fit(cache):.1f}, cached {first_fit(cache):.2f}"
         )
     whole = [make_task(X, Y, child, parents, (0, 10**9)) for child, parents in sets]
-    walls = [min(wall(batch, whole, n_jobs) for _ in range(3)) for n_jobs in (1, 2)]
+    walls = [min(wall(LogisticBatch(X), whole, n_jobs) for _ in range(3)) for n_jobs in (1, 2)]
     print(f"all configurations with tol=1e-4, wall s: one thread {walls[0]:.2f}, two threads {walls[1]:.2f}")
 
 

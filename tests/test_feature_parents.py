@@ -21,9 +21,9 @@ from draws import examples
 from tuplet import BayesNetClassifier, IndependentClassifier
 from tuplet.exceptions import InputError
 from tuplet.local import FamilyScorer, MixedNaiveBayes
-from tuplet.local.discrete import DiscreteFeatures, declared_columns
-from tuplet.local.feature_search import Wanted, all_subsets, n_subsets, one_at_a_time
-from tuplet.local.mixed_families import MixedFamilyScorer
+from tuplet.local.discrete import DiscreteColumns, declared_columns
+from tuplet.local.families import FamilyQuery
+from tuplet.local.mixed_families import MixedFamilyScorer, all_subsets, n_subsets, one_at_a_time
 from tuplet.local.split import STRENGTH
 from tuplet.structure import Family, is_acyclic
 from tuplet.testing import enumerate_joint
@@ -146,7 +146,7 @@ def test_pruning_with_features_does_not_change_the_best_network(seed, discrete_a
     features, labels = draw(seed, n=90)
     model = BayesNetClassifier(**PAPER | {"discrete_as": discrete_as}, max_feature_parents=2)
     model.fit(features, labels)
-    discrete = DiscreteFeatures.learn(features, (1, 2, 3), list(features.columns))
+    discrete = DiscreteColumns.learn_values(features, list(features.columns), (1, 2, 3))
     inputs = features[["size"]].to_numpy()
     if discrete_as == "both":
         inputs = model.encoder_.apply(features)
@@ -171,7 +171,7 @@ def test_the_best_subset_is_found_by_looking_at_as_little_as_possible(seed, floo
     def bound(child, parents):
         return -2.0 * len(parents)
 
-    value, features = all_subsets(Wanted(0, (1,), floor), range(2, 7), 3, score, bound)
+    value, features = all_subsets(FamilyQuery(0, (1,), floor), range(2, 7), 3, score, bound)
     best = max(gains, key=lambda s: -2 * (len(s) + 1) - gains[s])
     expected = -2 * (len(best) + 1) - gains[best]
     assert len(asked) <= len(gains) == n_subsets(5, 3)
@@ -184,9 +184,9 @@ def test_the_best_subset_is_found_by_looking_at_as_little_as_possible(seed, floo
 def test_features_are_added_and_dropped_one_at_a_time():
     worth = {(): 0.0, (2,): 3.0, (3,): 2.0, (4,): 1.0, (2, 3): 3.5, (3, 4): 6.0, (2, 4): 3.2, (2, 3, 4): 5.0}
     score = lambda families: [worth[f.parents] for f in families]  # noqa: E731
-    assert one_at_a_time(Wanted(0, ()), range(2, 5), 3, score) == (6.0, (3, 4))
-    assert one_at_a_time(Wanted(0, ()), range(2, 5), 1, score) == (3.0, (2,))
-    assert one_at_a_time(Wanted(0, (), 4.0), range(2, 5), 3, score, (2, 3)) == (-np.inf, (2, 3))
+    assert one_at_a_time(FamilyQuery(0, ()), range(2, 5), 3, score) == (6.0, (3, 4))
+    assert one_at_a_time(FamilyQuery(0, ()), range(2, 5), 1, score) == (3.0, (2,))
+    assert one_at_a_time(FamilyQuery(0, (), 4.0), range(2, 5), 3, score, (2, 3)) == (-np.inf, (2, 3))
 
 
 def test_the_penalty_counts_features_too():
@@ -220,7 +220,7 @@ def test_tables_are_those_of_the_models_with_features_observed(discrete_as, esti
     assert any(model.feature_parents_) or (discrete_as, parametrisation) == ("both", "inputs")
     rows, joint = X[:20], model.predict_joint(X[:20]).distribution
     inputs = rows[["size"]].to_numpy() if discrete_as == "parents" else model.encoder_.apply(rows)
-    discrete = DiscreteFeatures.learn(X, (1, 2, 3), list(X.columns))
+    discrete = DiscreteColumns.learn_values(X, list(X.columns), (1, 2, 3))
     codes, everything = discrete.codes(rows), enumerate_joint(joint).reshape(20, 2, 2, 2)
     expected = np.zeros((20, 2, 2, 2))
     for outcome in itertools.product(range(2), repeat=3):
@@ -343,10 +343,10 @@ def test_polars_frames_are_the_same():
 
 def test_columns_that_name_rows_or_say_nothing_are_no_parents():
     frame = pd.DataFrame({"id": [f"n{i}" for i in range(20)], "same": "x", "kind": ["a", "b"] * 10})
-    features = DiscreteFeatures.learn(frame, (0, 1, 2), ["id", "same", "kind"])
+    features = DiscreteColumns.learn_values(frame, ["id", "same", "kind"], (0, 1, 2))
     assert features.names == ("kind",)
-    assert features.value(0, 1) == "b"
-    assert features.value(0, UNKNOWN) == "?"
+    assert features.state(0, 1) == "b"
+    assert features.state(0, UNKNOWN) == "?"
 
 
 def test_estimators_that_treat_columns_need_all_of_them():

@@ -16,8 +16,8 @@ from draws import examples
 from tuplet.datasets import load_penguins, sample_mdc_problem
 from tuplet.exceptions import InputError, IntractableError
 from tuplet.inference.plan import make_plan
+from tuplet.local.discrete import DiscreteColumns, learn_bins
 from tuplet.models import GenerativeBayesNetClassifier, InformationGainFilter
-from tuplet.models.generative.columns import DiscreteColumns, learn_bins
 from tuplet.models.generative.tables import count_tables, gap_factors, touched_families
 from tuplet.networks import Network, ThreePartGraph
 

@@ -1,14 +1,23 @@
+import pickle
+
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
+from sklearn.base import clone
 from sklearn.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from draws import examples
 from tuplet.exceptions import InputError
+from tuplet.local import experts as experts_module
 from tuplet.local.bayes import MixedNaiveBayes
+from tuplet.local.experts import is_plain_bayes, make_batch
+from tuplet.local.many_bayes import BayesBatch, BayesLayout, ManyBayes
+from tuplet.local.split import SplitModel
+from tuplet.typing import UNKNOWN
 
 
 def draw(seed, n=60, d=3, k=3):
@@ -188,3 +197,137 @@ def test_settings_that_make_no_sense_are_refused(settings):
     _, X, y = draw(8)
     with pytest.raises(InputError, match=next(iter(settings))):
         MixedNaiveBayes(**settings).fit(X, y)
+
+
+# -- many blocks at once -----------------------------------------------------------------------------------
+
+
+def draw_blocks(seed, n, q=5, k=3, missing=0.0):
+    """Numbers, a constant, counts (0 and 1 alone in some blocks), zeros and ones, and categories."""
+    rng = np.random.default_rng(seed)
+    y, blocks = rng.integers(-1, k, size=n), rng.integers(-1, q, size=n)
+    blocks[blocks == 1] = UNKNOWN  # an empty block
+    y[(blocks == 2) & (y != UNKNOWN)] = 1  # a single class
+    X = np.column_stack(
+        [
+            rng.normal(size=n) + y,
+            100 + 3 * rng.normal(size=n),
+            np.full(n, 0.1),
+            np.where(blocks == 3, 0.7, rng.normal(size=n)),  # constant in a block, with rounding
+            rng.poisson(0.4 + (blocks > 2), size=n),
+            rng.integers(2, size=n),
+            np.where(y == 0, 1, rng.integers(2, size=n)),
+            np.zeros(n),
+            rng.choice([-3.0, 0.0, 1.0, 2.5, 9.0], size=n, p=[0.1, 0.4, 0.3, 0.1, 0.1]),
+        ]
+    )
+    X[rng.random(X.shape) < missing] = np.nan
+    if missing:
+        X[(blocks == 0) & (y == 0), 0] = np.nan  # a class that shows nothing
+        X[blocks == 4, 5] = np.nan
+    return rng, X, y, blocks
+
+
+def one_by_one(model, X, y, blocks, q, k, weight, new):
+    """Probabilities (q, k, n') by a classifier for each block, and the weights of the blocks."""
+    answer, totals = np.zeros((q, k, len(new))), np.zeros(q)
+    for g in range(q):
+        rows = (blocks == g) & (y != UNKNOWN) & (weight > 0)
+        totals[g] = weight[rows].sum()
+        classes = np.unique(y[rows])
+        if len(classes) == 1:
+            answer[g, classes] = 1.0
+        elif len(classes):
+            fitted = clone(model).fit(X[rows], y[rows], weight[rows])
+            answer[g, classes] = fitted.predict_proba(new).T
+    return answer, totals
+
+
+@examples(25)
+@given(
+    seed=st.integers(0, 100_000),
+    n=st.integers(1, 90),
+    categorical=st.sampled_from(["auto", [8], [4, 5, 8], list(range(9)), []]),
+    missing=st.sampled_from([0.0, 0.3]),
+    weighted=st.booleans(),
+    alpha=st.sampled_from([0.3, 1.0]),
+    floor=st.sampled_from([1e-3, 1e-6, 0.5]),
+)
+def test_blocks_are_fitted_as_if_each_were_alone(seed, n, categorical, missing, weighted, alpha, floor):
+    rng, X, y, blocks = draw_blocks(seed, n, missing=missing)
+    weight = rng.random(n) * (rng.random(n) < 0.9) if weighted else None
+    model = MixedNaiveBayes(categorical=categorical, alpha=alpha, variance_floor=floor)
+    new = np.vstack([X, draw_blocks(seed + 1, 30, missing=0.3)[1], draw_blocks(seed + 2, 10)[1] + 0.5])
+    given_weight = np.ones(n) if weight is None else weight
+    expected, totals = one_by_one(model, X, y, blocks, 5, 3, given_weight, new)
+
+    batch = BayesBatch(X, BayesLayout.make(X, categorical, alpha, floor))
+    experts = batch.fit(y, blocks, 5, 3, weight)
+    np.testing.assert_allclose(experts.totals, totals, rtol=1e-12)
+    Z = batch.layout.encode(new)
+    np.testing.assert_allclose(experts.table(Z), expected, atol=1e-9)
+    asked = rng.integers(-1, 5, size=len(new))
+    own = np.where(asked[:, None] == UNKNOWN, 0.0, expected[asked, :, np.arange(len(new))])
+    np.testing.assert_allclose(experts.proba(Z, asked), own, atol=1e-9)
+
+
+def test_a_model_of_blocks_survives_pickling_without_its_training_rows():
+    rng, X, _, _ = draw_blocks(0, 80, missing=0.2)
+    parents, child = rng.integers((2, 3), size=(80, 2)), rng.integers(2, size=80)
+    model = SplitModel(MixedNaiveBayes()).fit(X, parents, child, parent_cards=(2, 3), child_card=2)
+    assert isinstance(model.experts_, ManyBayes)
+    assert model.prepared_.Z is None
+    assert model.prepared_.batch is None
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.log_table(X), model.log_table(X))
+
+
+def test_rows_in_chunks_are_rows_at_once(monkeypatch):
+    _, X, y, blocks = draw_blocks(1, 90, missing=0.2)
+    batch = BayesBatch(X, BayesLayout.make(X, "auto", 1.0, 1e-3))
+    experts = batch.fit(y, blocks, 5, 3)
+    whole = experts.table(batch.rows)
+    monkeypatch.setattr("tuplet.local.many_bayes._CHUNK", 7)
+    np.testing.assert_array_equal(experts.table(batch.rows), whole)
+
+
+@pytest.mark.parametrize(
+    ("classifier", "plain"),
+    [
+        (MixedNaiveBayes(), True),
+        (MixedNaiveBayes(categorical=[0], alpha=0.1, variance_floor=1e-9), True),
+        (MixedNaiveBayes(alpha=0.0), False),
+        (MixedNaiveBayes(variance_floor=np.inf), False),
+        (GaussianNB(), False),
+    ],
+)
+def test_what_is_fitted_at_once(classifier, plain):
+    assert is_plain_bayes(classifier) is plain
+
+
+def test_features_that_are_left_to_separate_fits(monkeypatch):
+    X = np.array([[0.0, 1.5], [1.0, np.nan], [1.0, 2.5]])
+    assert make_batch(MixedNaiveBayes(), X, None) is not None
+    assert make_batch(MixedNaiveBayes(), np.array([[0, 3], [1, 4]]), None) is not None
+    assert make_batch(MixedNaiveBayes(), pd.DataFrame(X), None) is None
+    assert make_batch(MixedNaiveBayes(), X.astype(object), None) is None
+    assert make_batch(MixedNaiveBayes(), X * 1e200, None) is None
+    assert make_batch(MixedNaiveBayes(), np.where(X > 2, np.inf, X), None) is None
+    monkeypatch.setattr(experts_module, "_MAX_CELLS", 11)  # three rows of a number and three values
+    assert make_batch(MixedNaiveBayes(categorical=[0]), X, None) is not None
+    assert make_batch(MixedNaiveBayes(categorical=[1]), X, None) is None
+
+
+def test_rows_that_cannot_be_used_are_refused():
+    _, X, y, blocks = draw_blocks(3, 60)
+    layout = BayesLayout.make(X, "auto", 1.0, 1e-3)
+    experts = BayesBatch(X, layout).fit(y, blocks, 5, 3)
+    for wrong in (X[:, :3], np.where(X > 100, np.inf, X)):
+        with pytest.raises(InputError, match="columns of training and no infinity"):
+            layout.encode(wrong)
+    far = X.copy()
+    far[:, 0] = 1e200
+    with pytest.raises(InputError, match="too far from all classes"):
+        experts.table(layout.encode(far))
+    with pytest.raises(InputError, match="categorical must be"):
+        BayesLayout.make(X, [99], 1.0, 1e-3)

@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from draws import examples
 from tuplet.exceptions import ConvergenceWarning
 from tuplet.local import shifts
-from tuplet.local.shifts import STRENGTH, Columns, Shared, Shifts, log_proba, own_log_proba
+from tuplet.local.shifts import STRENGTH, PrincipalColumns, Shared, Shifts, log_proba, own_log_proba
 from tuplet.typing import UNKNOWN
 
 
@@ -53,7 +53,7 @@ def slow_objective(theta, Z, offset, y, blocks, weight, C, card):
 def test_no_shift_is_better_than_the_fitted_one(seed, card, q, C):
     given_data = problem(seed, card, q)
     Z, offset, y, blocks, weight = given_data
-    # The module's pseudo-rows are at the mean of the columns, which `Columns` puts at zero.
+    # The module's pseudo-rows are at the mean of the columns, which `PrincipalColumns` puts at zero.
     Z = Z - Z[-1]
     fitted = Shifts.fit(Z, offset, y, blocks, q, card, weight, C=C, tol=1e-9)
 
@@ -72,7 +72,7 @@ def test_the_shared_model_is_scikit_learns_with_a_pseudo_row():
     X = rng.normal(size=(120, 4)) @ rng.normal(size=(4, 4)) + 5
     y = np.digitize(X[:, 0] + rng.normal(size=120), np.quantile(X[:, 0], [0.3, 0.7]))
     weight = rng.uniform(0.5, 2, 120)
-    columns = Columns.learn(X, weight)
+    columns = PrincipalColumns.learn(X, weight)
     Z = np.concatenate([columns.apply(X), np.zeros((1, 4))])
     shared = Shared.fit(Z, y[:, None], [3], weight, C=0.3, tol=1e-10)
     standard = (X - columns.mean) / columns.scale
@@ -91,7 +91,7 @@ def test_columns_are_a_rotation_of_standardised_features():
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.normal(3, 10, 50), rng.normal(size=50), np.full(50, 7.0), rng.normal(size=50)])
     X[::7, 1] = np.nan
-    columns = Columns.learn(X, np.ones(50))
+    columns = PrincipalColumns.learn(X, np.ones(50))
     np.testing.assert_allclose(columns.basis.T @ columns.basis, np.eye(4), atol=1e-12)
     standard = (X - np.nanmean(X, axis=0)) / np.where(np.nanstd(X, axis=0) > 0, np.nanstd(X, axis=0), 1)
     standard = np.nan_to_num(standard)
@@ -102,7 +102,7 @@ def test_columns_are_a_rotation_of_standardised_features():
 
 def test_there_are_no_more_columns_than_rows():
     X = np.random.default_rng(0).normal(size=(6, 30))
-    columns = Columns.learn(X, np.ones(6))
+    columns = PrincipalColumns.learn(X, np.ones(6))
     Z, standard = columns.apply(X), (X - X.mean(axis=0)) / X.std(axis=0)
     assert Z.shape == (6, 5)
     np.testing.assert_allclose(Z @ Z.T, standard @ standard.T, atol=1e-9)

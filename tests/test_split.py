@@ -18,9 +18,10 @@ from tuplet.exceptions import InputError
 from tuplet.joint.base import all_outcomes
 from tuplet.local import default_estimator
 from tuplet.local.base import GridBound
-from tuplet.local.batches import LinearExperts, is_plain_logistic
 from tuplet.local.bayes import MixedNaiveBayes
-from tuplet.local.experts import ClassifierExperts
+from tuplet.local.experts import ManyClassifiers
+from tuplet.local.logistic import is_plain_logistic
+from tuplet.local.many_logistic import ManyLogistic
 from tuplet.local.split import SplitModel, configurations
 from tuplet.local.stacked import StackedModel
 from tuplet.typing import UNKNOWN
@@ -65,8 +66,8 @@ def test_compiled_and_separate_fits_agree(seed, k):
     weight = rng.random(len(child)) * (rng.random(len(child)) < 0.9)
     fast, slow = (fit(precise(kind), X, parents, child, k=k, weight=weight) for kind in
                   (LogisticRegression, SlowLogistic))  # fmt: skip
-    assert isinstance(fast.experts_, LinearExperts)
-    assert isinstance(slow.experts_, ClassifierExperts)
+    assert isinstance(fast.experts_, ManyLogistic)
+    assert isinstance(slow.experts_, ManyClassifiers)
     # Both solvers stop at a gradient of 1e-10; their answers differ by that over the curvature.
     np.testing.assert_allclose(fast.log_table(X), slow.log_table(X), atol=1e-5)
     np.testing.assert_allclose(fast.log_proba(X, parents), slow.log_proba(X, parents), atol=1e-5)
@@ -220,7 +221,7 @@ def test_other_containers_of_features():
     rare = sparse.csr_array(np.where(rng.random(X.shape) < 0.5, 0.0, X))
     scaled = make_pipeline(StandardScaler(with_mean=False), LogisticRegression(tol=1e-10))
     ours, dense = fit(scaled, rare, parents, child), fit(scaled, rare.toarray(), parents, child)
-    assert isinstance(ours.experts_, ClassifierExperts)
+    assert isinstance(ours.experts_, ManyClassifiers)
     np.testing.assert_allclose(ours.log_table(rare), dense.log_table(rare.toarray()), atol=1e-5)
     assert fit(None, rare, parents, child).log_table(rare).shape == (*CARDS, 3, 80)
     frame = pd.DataFrame({"size": X[:, 0], "place": np.where(X[:, 1] > 0, "coast", "hill")})

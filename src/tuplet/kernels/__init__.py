@@ -7,7 +7,6 @@ parallel.
 A compiled function lives in one file with all it calls: numba's cache notices changes in its own file only.
 """
 
-from tuplet.kernels.blocks import Blocks, sort_rows
 from tuplet.kernels.logistic import fit_blocks, fit_shifts
 
-__all__ = ["Blocks", "fit_blocks", "fit_shifts", "sort_rows"]
+__all__ = ["fit_blocks", "fit_shifts"]

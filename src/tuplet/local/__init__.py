@@ -3,8 +3,11 @@
 `LocalModel` is the contract, `StackedModel` the form with parents as inputs, `SplitModel` the one with a
 classifier for each configuration of the parents. `SmoothedClassifier` is the one place where probabilities
 are completed, calibrated and kept away from zero, `default_estimator` what `estimator=None` means everywhere,
-`MixedNaiveBayes` a classifier for numbers and categories, `FeatureEncoder` what makes numbers of columns of
-any kind. `FamilyScorer` tells how good parents are.
+`MixedNaiveBayes` a classifier for numbers and categories, `FeatureEncoder` a transformer of columns of any
+kind to numbers. `FamilyScorer` scores sets of parents.
+
+Logistic regressions and naive Bayes classifiers of many blocks of rows are fitted at once (`many_logistic`,
+`many_bayes`); `experts.Prepared` chooses between these and fits one by one.
 """
 
 from typing import TYPE_CHECKING

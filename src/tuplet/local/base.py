@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tuplet.joint.base import all_outcomes
-from tuplet.local.inputs import Features, n_rows
-from tuplet.local.smoothed import require_size
+from tuplet.local.inputs import Features, n_rows, require_size
 from tuplet.typing import Codes, Floats
 
 Bound: TypeAlias = Callable[[npt.NDArray[np.intp], Codes], Floats]
@@ -48,7 +47,7 @@ class LocalModel(ABC):
     ) -> Self:
         """Learn from rows X, codes of the parents (n, p) and of the child (n,).
 
-        Rows whose child is `UNKNOWN` teach nothing; the parents of the others may be `UNKNOWN`.
+        Rows whose child is `UNKNOWN` are left out; the parents of the others may be `UNKNOWN`.
         """
 
     @abstractmethod
@@ -59,8 +58,8 @@ class LocalModel(ABC):
         ----------
         X : features, n rows
         positions : sequence of int, optional
-            Columns of the codes, which the bound model will be given, that hold the parents; the first p
-            unless told. A bound model needs the values of all parents.
+            Columns of the codes, which the bound model will be given, that hold the parents; by default the
+            first p. A bound model needs the values of all parents.
         """
 
     @abstractmethod

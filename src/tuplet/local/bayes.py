@@ -6,7 +6,6 @@ from typing import Any, Self, final
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
@@ -14,10 +13,12 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from tuplet.exceptions import InputError
+from tuplet.local.inputs import require_size
+from tuplet.local.many_bayes import BayesBatch, BayesLayout, categorical_columns
 from tuplet.typing import Floats
 
-SAME = 1e-12
-"""Part of their size by which numbers may differ and still be the same."""
+_CHUNK = 2**22
+"""Cells of encoded rows that are predicted at once."""
 
 
 @final
@@ -25,14 +26,14 @@ class MixedNaiveBayes(ClassifierMixin, BaseEstimator):
     """Naive Bayes with a normal distribution for each number and a free one for each category.
 
     Given the class, features are independent. A value that is missing (NaN), in training or prediction, or a
-    category that training did not show, says nothing and is left out.
+    category that was not seen in training, is ignored.
 
     Parameters
     ----------
     categorical : "auto", or array-like of int or bool
         Which columns hold categories, coded by any numbers: positions, or a mask. "auto" takes those with no
-        other values than 0 and 1, as one-hot encoding gives them; other codes cannot be told from counts and
-        measurements.
+        other values than 0 and 1, as one-hot encoding returns them; other codes cannot be distinguished from
+        counts and measurements.
     alpha : float
         Number > 0 of pseudo-rows for each category in each class.
     variance_floor : float
@@ -47,9 +48,9 @@ class MixedNaiveBayes(ClassifierMixin, BaseEstimator):
     categorical_ : array of bool, shape (d,)
         Which columns were taken to hold categories.
     mean_, variance_ : array, shape (k, d)
-        Of the numbers; NaN for columns of categories.
+        Of the numbers; NaN for columns of categories or without values, and for classes without weight.
     categories_ : list of arrays
-        Values of each column of categories. 0 and 1 come together, whether or not training shows both.
+        Values of each column of categories. 0 and 1 come together, whether or not both were seen.
     category_log_prob_ : list of arrays, shape (k, number of categories)
         One for each column of categories.
     n_features_in_ : int
@@ -87,23 +88,48 @@ class MixedNaiveBayes(ClassifierMixin, BaseEstimator):
                 raise InputError(f"MixedNaiveBayes: {name} must be a number > 0, found {value!r}.")
         self.classes_, codes = np.unique(y, return_inverse=True)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        shares = np.zeros((len(self.classes_), len(X)))
-        shares[codes, np.arange(len(X))] = weight
-        totals = shares.sum(axis=1)
+        counts = np.bincount(codes, weight, minlength=len(self.classes_)).astype(float)
         with np.errstate(divide="ignore"):  # a class without weight is impossible
-            self.class_log_prior_ = np.log(totals / totals.sum())
-        self.categorical_ = self._which(X[weight > 0])
-        self._fit_numbers(X, codes, weight, shares)
-        self._fit_categories(X, weight, shares)
+            self.class_log_prior_ = np.log(counts / counts.sum())
+        used = weight > 0
+        self._estimate(X[used], codes[used], counts[None], weight[used])
         return self
+
+    def _estimate(self, X: Floats, codes: npt.NDArray[Any], counts: Floats, weight: Floats) -> None:
+        self.categorical_ = categorical_columns(X, self.categorical)
+        layout = BayesLayout.make(X, self.categorical, self.alpha, self.variance_floor)
+        require_size("Naive Bayes with a column for each value of a category", len(X), layout.width)
+        one_block = np.zeros(len(X), dtype=np.intp)
+        self._many = BayesBatch(X, layout).estimate(codes, one_block, counts, counts > 0, weight)
+        present, numeric = counts[0] > 0, ~self.categorical_[layout.number_at]
+        scale = self._many.scale[:, numeric]
+        self.mean_, self.variance_ = np.full((2, len(present), X.shape[1]), np.nan)
+        at = np.ix_(present, layout.number_at[numeric])
+        self.mean_[at] = self._many.mean[:, numeric]
+        self.variance_[at] = np.divide(1.0, scale**2, where=scale > 0, out=np.zeros(scale.shape))
+        self._set_categories(X, layout, present)
+
+    def _set_categories(self, X: Floats, layout: BayesLayout, present: npt.NDArray[np.bool_]) -> None:
+        self.categories_, self.category_log_prob_ = [], []
+        for j in np.flatnonzero(self.categorical_):
+            values = _categories(X[:, j])
+            c = int(np.searchsorted(layout.category_at, j))
+            places = np.searchsorted(layout.column, c) + np.searchsorted(layout.values[c], values)
+            log_prob = np.full((len(present), len(values)), np.nan)
+            log_prob[present] = self._many.log_share[:, places]
+            self.categories_.append(values)
+            self.category_log_prob_.append(log_prob)
 
     def predict_joint_log_proba(self, X: Any) -> Floats:
         """Log-densities (n, k) of the rows of X together with each class."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan")
-        joint = self._numbers(X[:, ~self.categorical_])
-        joint += self._indicators(X) @ np.hstack([np.zeros((len(joint.T), 0)), *self.category_log_prob_]).T
-        return joint + self.class_log_prior_
+        joint, layout = np.full((len(X), len(self.classes_)), -np.inf), self._many.layout
+        step = 1 + _CHUNK // (layout.width + 1)
+        for start in range(0, len(X), step):
+            rows = layout.encode(X[start : start + step])
+            joint[start : start + step, self._many.pairs[0]] = self._many.log_joint(0, rows).T
+        return joint
 
     def predict_log_proba(self, X: Any) -> Floats:
         """Log-probabilities (n, k) of the classes."""
@@ -123,103 +149,6 @@ class MixedNaiveBayes(ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
-
-    # -- numbers ------------------------------------------------------------------------------------------
-
-    def _fit_numbers(self, X: Floats, codes: Any, weight: Floats, shares: Floats) -> None:
-        """Means and variances within classes of what is there; those of the column where nothing is.
-
-        The second pass over deviations loses no digits where a column is far from zero.
-        """
-        numbers = X[:, ~self.categorical_]
-        there = ~np.isnan(numbers)
-        numbers = np.where(there, numbers, 0.0)
-        count = shares @ there
-        centre = _ratio(weight @ numbers, weight @ there, 0.0)
-        spread = _ratio(weight @ (there * (numbers - centre) ** 2), weight @ there, 0.0)
-        spread[_constant(numbers, there & (weight > 0)[:, None])] = 0.0
-        mean = _ratio(shares @ numbers, count, centre)
-        squares = shares @ (there * (numbers - mean[codes]) ** 2)
-        variance = np.maximum(_ratio(squares, count, spread), self.variance_floor * spread)
-        variance[:, spread == 0] = 0.0
-        self.mean_, self.variance_ = np.full((2, len(shares), X.shape[1]), np.nan)
-        self.mean_[:, ~self.categorical_], self.variance_[:, ~self.categorical_] = mean, variance
-
-    def _numbers(self, numbers: Floats) -> Floats:
-        """Log-densities (n, k) of columns of numbers; constant columns say nothing."""
-        mean, variance = self.mean_[:, ~self.categorical_], self.variance_[:, ~self.categorical_]
-        useful = (variance > 0).all(axis=0)
-        mean, variance, numbers = mean[:, useful], variance[:, useful], numbers[:, useful]
-        there = ~np.isnan(numbers)
-        joint = np.empty((len(numbers), len(mean)))
-        for c in range(len(mean)):
-            surprise = np.log(2 * np.pi * variance[c]) + (numbers - mean[c]) ** 2 / variance[c]
-            joint[:, c] = -0.5 * np.sum(surprise, axis=1, where=there)
-        return joint
-
-    # -- categories ---------------------------------------------------------------------------------------
-
-    def _which(self, X: Floats) -> npt.NDArray[np.bool_]:
-        if isinstance(self.categorical, str) and self.categorical == "auto":
-            return np.array(((X == 0) | (X == 1) | np.isnan(X)).all(axis=0) & ~np.isnan(X).all(axis=0))
-        chosen = np.asarray(self.categorical)
-        mask = np.zeros(X.shape[1], dtype=bool)
-        whole = chosen.ndim == 1 and (chosen.size == 0 or chosen.dtype.kind in "iub")
-        inside = whole and (
-            len(chosen) == len(mask)
-            if chosen.dtype == bool
-            else not chosen.size or -len(mask) <= chosen.min() <= chosen.max() < len(mask)
-        )
-        if not inside:
-            raise InputError(
-                f'MixedNaiveBayes: categorical must be "auto", positions of columns, or a mask of the'
-                f" {len(mask)} columns of X; found {self.categorical!r}."
-            )
-        mask[chosen if chosen.size else []] = True
-        return mask
-
-    def _fit_categories(self, X: Floats, weight: Floats, shares: Floats) -> None:
-        """Smoothed frequencies of the categories within classes."""
-        columns = X[weight > 0][:, self.categorical_].T
-        self.categories_ = [_categories(column) for column in columns]
-        counts = shares @ self._indicators(X)
-        starts = np.cumsum([len(values) for values in self.categories_])[:-1]
-        self.category_log_prob_ = []
-        for count in np.split(counts, starts, axis=1) if self.categories_ else []:
-            total = count.sum(axis=1, keepdims=True) + self.alpha * count.shape[1]
-            self.category_log_prob_.append(np.log(count + self.alpha) - np.log(total))
-
-    def _indicators(self, X: Floats) -> Any:
-        """Sparse matrix (n, number of all categories): which category each row has in each column."""
-        rows, places, start = [np.zeros(0, dtype=np.intp)], [np.zeros(0, dtype=np.intp)], 0
-        for column, values in zip(X[:, self.categorical_].T, self.categories_, strict=True):
-            place = np.searchsorted(values, column)
-            known = np.flatnonzero(np.append(values, np.nan)[place] == column)
-            rows.append(known)
-            places.append(start + place[known])
-            start += len(values)
-        at = (np.concatenate(rows), np.concatenate(places))
-        return sparse.csr_array((np.ones(len(at[0])), at), shape=(len(X), start))
-
-
-def _ratio(above: Floats, below: Floats, otherwise: Any) -> Floats:
-    """Return above / below, and something else where that is 0 / 0."""
-    return np.where(below > 0, above / np.where(below > 0, below, 1.0), otherwise)
-
-
-def _constant(numbers: Floats, use: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Return whether the numbers (n, d) to use are equal (d,); rounding gives even those a variance."""
-    low = np.min(numbers, axis=0, where=use, initial=np.inf)
-    return are_equal(low, np.max(numbers, axis=0, where=use, initial=-np.inf))
-
-
-def are_equal(low: Floats, high: Floats) -> npt.NDArray[np.bool_]:
-    """Return whether all numbers between two are the same but for rounding, or none; any shape.
-
-    A mean that was filled in for what was missing is not quite the value of a constant column.
-    """
-    near = high - low <= SAME * np.maximum(np.abs(low), np.abs(high))
-    return np.array(near | (low > high))
 
 
 def _categories(column: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""How much to believe a classifier that remembers its training rows."""
+"""Calibration of classifiers that memorise their training rows, such as trees and neighbours."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.pipeline import Pipeline
 
-from tuplet.local.estimators import is_one_of
+from tuplet.local.estimators import is_one_of, last_step
 from tuplet.local.inputs import Features, take_rows
 from tuplet.typing import Codes, Floats
 
 _FEWEST = 30
-"""Rows below which nothing is held out: configurations that small lean on the model without parents."""
+"""Rows below which nothing is held out: the model without parents dominates configurations that small."""
 
 _HELD_OUT, _PARTS = 80, 4
 """Rows that suffice to find two numbers; they come from as many of four parts as it takes."""
@@ -47,8 +46,8 @@ class Calibration:
 
         p'(y) proportional to ((1 - s) p(y) + s f(y)) ^ b
 
-    A forest that never saw a class in a leaf says zero, which only a share s of the frequencies f can mend;
-    boosting is too sure everywhere, which a power b < 1 mends (temperature 1/b).
+    A forest returns zero for a class that a leaf lacks, which only a share s of the frequencies f corrects;
+    boosting is overconfident everywhere, which a power b < 1 corrects (temperature 1/b).
 
     Parameters
     ----------
@@ -75,12 +74,11 @@ class Calibration:
         Parameters
         ----------
         proba : array, shape (n, c)
-            What the classifier says of rows that it was not fitted to.
+            Predictions for rows that the classifier was not fitted to.
 
         Notes
         -----
-        A normal distribution of log b around 0, with standard deviation 1/2, keeps a few rows from saying too
-        much.
+        A normal prior of log b around 0, with standard deviation 1/2, limits the influence of a few rows.
         """
         weight = np.ones(len(y)) if weight is None else weight
         some = slice(None, None, -(-proba.size // _CELLS))
@@ -103,22 +101,18 @@ class Calibration:
 
 
 def needs_calibration(estimator: Any) -> bool:
-    """Return whether a classifier is a tree, made of trees, or asks neighbours: then 1 means little."""
-    return is_made_of_trees(estimator) or is_one_of(_last(estimator), _NEIGHBOURS)
+    """Return whether a classifier consists of trees or neighbours, which are overconfident."""
+    return is_made_of_trees(estimator) or is_one_of(last_step(estimator), _NEIGHBOURS)
 
 
 def is_made_of_trees(estimator: Any) -> bool:
     """Return whether a classifier is a tree, a forest or boosting, maybe behind other steps."""
-    last = _last(estimator)
+    last = last_step(estimator)
     return is_one_of(last, _TREES) or type(last).__module__.split(".")[0] in _LIBRARIES
 
 
-def _last(estimator: Any) -> Any:
-    return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
-
-
 def _has_out_of_bag(estimator: Any) -> bool:
-    """Return whether a classifier can tell what it would say of training rows by parts that lack them."""
+    """Return whether a classifier has out-of-bag predictions of its training rows."""
     if is_one_of(estimator, _FORESTS):
         return bool(estimator.bootstrap) and not estimator.warm_start
     return False
@@ -127,10 +121,10 @@ def _has_out_of_bag(estimator: Any) -> bool:
 def calibrated(
     fit: Callable[..., Any], estimator: Any, inputs: Features, y: Codes, weight: Floats | None
 ) -> tuple[Any, Calibration | None]:
-    """Fit a classifier, and find out how much to believe it.
+    """Fit a classifier, and learn its calibration.
 
-    Out-of-bag answers of a forest cost nothing; otherwise a quarter of the rows is held out for a first fit,
-    more often where that is not enough rows.
+    Out-of-bag predictions of a forest cost nothing; otherwise a quarter of the rows is held out for a first
+    fit, and further quarters if that is not enough rows.
 
     Parameters
     ----------
@@ -168,7 +162,7 @@ def _fit_forest(
 def _hold_out(
     fit: Callable[..., Any], estimator: Any, inputs: Features, y: Codes, weight: Floats | None
 ) -> tuple[Codes, Floats]:
-    """Return rows that were held out, and probabilities (n, c) that are right for these."""
+    """Return rows that were held out, and probabilities (n, c) that are valid for these."""
     proba, done = np.zeros((len(y), int(y.max()) + 1)), []
     for held in _parts(y):
         learn = np.setdiff1d(np.arange(len(y)), held)

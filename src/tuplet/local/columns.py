@@ -18,14 +18,14 @@ from tuplet.local.inputs import Features
 _NO_STEP = (None, "passthrough", "drop")
 
 _MANY = 255
-"""Categories of one column that a boosting library with native categories is given, unless it says so."""
+"""Categories of one column for a boosting library with native categories that sets no limit of its own."""
 
 
 # -- what an estimator takes -------------------------------------------------------------------------------
 
 
 def chooses_columns(estimator: Any) -> bool:
-    """Return whether an estimator begins with a `ColumnTransformer`, which may know columns by name."""
+    """Return whether an estimator begins with a `ColumnTransformer`, which may select columns by name."""
     return isinstance(_front(estimator), ColumnTransformer)
 
 
@@ -34,7 +34,7 @@ def takes_frames(estimator: Any) -> bool:
 
     True if what it begins with is a ColumnTransformer, a transformer whose tags say that it takes text or
     categories, as OneHotEncoder's do, or that it looks at nothing, as FunctionTransformer's do; or if it is a
-    classifier that takes text by its tags, or that was told which columns are categories (`cat_features`).
+    classifier that takes text by its tags, or whose categorical columns are set (`cat_features`).
     """
     front = _front(estimator)
     if isinstance(front, ColumnTransformer):
@@ -51,7 +51,7 @@ def takes_frames(estimator: Any) -> bool:
 
 
 def category_limit(estimator: Any) -> int:
-    """Return how many values a column of pandas categories may have, 0 if an estimator wants numbers only."""
+    """Return how many values a column of pandas categories may have, 0 if an estimator takes numbers only."""
     front = _front(estimator)
     if is_one_of(front, {"sklearn.ensemble": ("HistGradientBoostingClassifier",)}):
         return int(front.max_bins) if _is(front.categorical_features, "from_dtype") else 0
@@ -59,7 +59,7 @@ def category_limit(estimator: Any) -> int:
 
 
 def _front(estimator: Any) -> Any:
-    """Return what gets to see X first: the first step of a pipeline, also inside of a search; or itself."""
+    """Return what is fitted to X first: the first step of a pipeline, also inside of a search; or itself."""
     if isinstance(estimator, Pipeline):
         first = _first_step(estimator)
         return None if first is None else _front(first[1])

@@ -1,10 +1,11 @@
-"""Discrete features: which columns of X they are, and their values as codes."""
+"""Columns of X as discrete variables: which are discrete, and their values or bins as codes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import pairwise
+from typing import Any, TypeAlias, final
 
 import narwhals as nw
 import narwhals.dependencies as kinds
@@ -13,10 +14,10 @@ import pandas as pd
 from scipy import sparse
 
 from tuplet.exceptions import InputError
-from tuplet.local.inputs import Features, as_pandas
-from tuplet.local.nominal import Nominal, kind_of
+from tuplet.local.inputs import Features, as_floats, as_pandas, is_number, n_rows, unused
+from tuplet.local.nominal import Nominal, days, kind_of
 from tuplet.space.containers import listing
-from tuplet.typing import UNKNOWN, Codes
+from tuplet.typing import UNKNOWN, Codes, Floats
 
 
 def declared_columns(X: Any) -> tuple[int, ...]:
@@ -43,7 +44,7 @@ def _is_discrete(column: pd.Series) -> bool:
 
 
 def named_columns(named: Sequence[int | str], names: Sequence[str], known: bool) -> tuple[int, ...]:
-    """Return the positions of columns that the user names, by name or position.
+    """Return the positions of columns that are given by name or position.
 
     Parameters
     ----------
@@ -75,7 +76,7 @@ def named_columns(named: Sequence[int | str], names: Sequence[str], known: bool)
 def as_categories(X: Features, columns: Sequence[int], names: Sequence[str]) -> Features:
     """Return X with some columns of numbers as pandas categories; itself if there are none.
 
-    So that they are encoded as what they are. `names` are those of all columns, for X without any.
+    `names` are those of all columns, for X without names.
     """
     if not len(columns):
         return X
@@ -86,33 +87,127 @@ def as_categories(X: Features, columns: Sequence[int], names: Sequence[str]) -> 
     return frame
 
 
-@dataclass(frozen=True)
-class DiscreteFeatures:
-    """Discrete features as further variables: codes for values, learned from the training rows.
+# -- columns as codes ---------------------------------------------------------------------------------------
 
-    A feature that training rows lack now and then has one more category for that, the last: what is missing
-    may be telling. A value that training did not show is `UNKNOWN`, and so is a missing one if none was
-    missing in training.
+
+@final
+@dataclass(frozen=True, eq=False)
+class Bins:
+    """A column of numbers or dates, cut at edges: bin i holds what is above edge i - 1 and not above edge i.
 
     Parameters
     ----------
-    columns : tuple of Nominal
-        Position in X, and values, of each.
-    names : tuple of str
-    gaps : tuple of bool
-        Whether values were missing in training.
+    edges : array, shape (bins - 1,)
+        Increasing.
+    states : tuple of str
+        Names of the bins.
+    dates : bool
+        Whether the column holds dates, which are counted in days.
     """
 
-    columns: tuple[Nominal, ...]
-    names: tuple[str, ...]
-    gaps: tuple[bool, ...]
+    edges: Floats
+    states: tuple[str, ...]
+    dates: bool = False
+
+    @property
+    def is_number(self) -> bool:
+        """Whether an array of numbers can hold the column."""
+        return not self.dates
+
+    def codes(self, column: Any) -> Codes:
+        """Return the bins (n,) of a column, `UNKNOWN` where a number is missing."""
+        numbers = _numbers(column, self.dates)
+        found = np.searchsorted(self.edges, numbers, side="left")
+        return np.where(np.isnan(numbers), UNKNOWN, found).astype(np.intp)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Values:
+    """A column of categories.
+
+    Parameters
+    ----------
+    nominal : Nominal
+    states : tuple of str
+        Names of the values.
+    gap : bool
+        Whether a missing value is a category of its own, the last.
+    """
+
+    nominal: Nominal
+    states: tuple[str, ...]
+    gap: bool = False
+    is_number = False
 
     @classmethod
-    def learn(cls, X: Features, positions: Sequence[int], names: Sequence[str]) -> DiscreteFeatures:
-        """Learn the values of the columns at some positions of X.
+    def learn(cls, position: int, column: Any, gap: bool = False) -> Values:
+        """Learn the values of a column; with `gap`, "missing" is one if a value is missing."""
+        column = pd.Series(column)
+        nominal, gap = Nominal.learn(position, column, keep=0), gap and bool(column.isna().any())
+        states = unused([*map(str, nominal.categories), *["missing"] * gap], ())
+        return cls(nominal, tuple(states) or ("none",), gap)
 
-        Left out are columns with one value, which tell nothing, and with more values than half of the rows:
-        these name rows, not kinds.
+    def codes(self, column: Any) -> Codes:
+        """Return the codes (n,) of a column; `UNKNOWN` for new values, and for missing ones without `gap`."""
+        column = pd.Series(column)
+        codes = np.asarray(self.nominal.codes(column), dtype=np.intp)
+        return np.where(column.isna(), len(self.nominal.categories), codes) if self.gap else codes
+
+
+Column: TypeAlias = Bins | Values
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class DiscreteColumns:
+    """Columns of X as discrete variables, learned from training rows.
+
+    Parameters
+    ----------
+    names : tuple of str
+    columns : tuple of Bins or Values
+    positions : tuple of int
+        Their positions in X.
+
+    Examples
+    --------
+    >>> X = pd.DataFrame({"size": [1.0, 2.0, None, 9.0], "sex": ["f", "m", "m", None]})
+    >>> columns = DiscreteColumns.learn(X, ("size", "sex"), n_bins=2)
+    >>> columns.states
+    (('<= 5.5', '> 5.5'), ('f', 'm'))
+    >>> columns.codes(pd.DataFrame({"size": [0.0, 6.0], "sex": ["m", "x"]}))
+    array([[ 0,  1],
+           [ 1, -1]])
+    """
+
+    names: tuple[str, ...]
+    columns: tuple[Column, ...]
+    positions: tuple[int, ...]
+
+    @classmethod
+    def learn(
+        cls, X: Features, names: Sequence[str], n_bins: int, weights: Floats | None = None
+    ) -> DiscreteColumns:
+        """Learn all columns: categories as they are, numbers and dates in bins (see `learn_bins`).
+
+        Missing values are `UNKNOWN`.
+        """
+        columns: list[Column] = []
+        for j, column in enumerate(_columns(X, range(X.shape[1]))):
+            kind = kind_of(column) if isinstance(column, pd.Series) else "number"
+            if kind == "nominal":
+                columns.append(Values.learn(j, column))
+            else:
+                columns.append(learn_bins(_numbers(column, kind == "date"), n_bins, weights, kind == "date"))
+        return cls(tuple(names), tuple(columns), tuple(range(len(columns))))
+
+    @classmethod
+    def learn_values(cls, X: Features, names: Sequence[str], positions: Sequence[int]) -> DiscreteColumns:
+        """Learn some columns: each value is a category, and so is a missing value if there are any.
+
+        Columns with one value are left out, because they are not informative, and columns with more values
+        than half of the rows, because they identify rows.
 
         Parameters
         ----------
@@ -122,7 +217,7 @@ class DiscreteFeatures:
         Examples
         --------
         >>> frame = pd.DataFrame({"sex": ["f", "m", "m", "f"] * 2, "place": ["a", "b", None, "a"] * 2})
-        >>> features = DiscreteFeatures.learn(frame, (0, 1), ("sex", "place"))
+        >>> features = DiscreteColumns.learn_values(frame, ("sex", "place"), (0, 1))
         >>> features.cards
         (2, 3)
         >>> features.codes(pd.DataFrame({"sex": ["m", "?"], "place": [None, "b"]})).tolist()
@@ -130,42 +225,83 @@ class DiscreteFeatures:
         """
         if len(positions):
             _require_dense(X)
-        kept, gaps = [], []
-        for j in positions:
-            column = _column(X, j)
-            nominal, gap = Nominal.learn(j, column, 0), bool(column.isna().any())
-            if 1 < len(nominal.categories) + gap <= max(2, len(column) / 2):
-                kept.append(nominal)
-                gaps.append(gap)
-        return cls(tuple(kept), tuple(names[each.source] for each in kept), tuple(gaps))
+        most = max(2, n_rows(X) / 2)
+        learned = {
+            j: Values.learn(j, column, gap=True)
+            for j, column in zip(positions, _columns(X, positions), strict=True)
+        }
+        kept = {j: values for j, values in learned.items() if 1 < len(values.states) <= most}
+        return cls(tuple(names[j] for j in kept), tuple(kept.values()), tuple(kept))
+
+    @property
+    def states(self) -> tuple[tuple[str, ...], ...]:
+        """Names of the values of each column."""
+        return tuple(column.states for column in self.columns)
 
     @property
     def cards(self) -> tuple[int, ...]:
-        """Number of categories of each."""
-        return tuple(len(c.categories) + gap for c, gap in zip(self.columns, self.gaps, strict=True))
+        """Number of values of each column."""
+        return tuple(len(column.states) for column in self.columns)
 
     def codes(self, X: Features) -> Codes:
-        """Return the codes (n, f) of rows."""
-        answer = np.empty((X.shape[0], len(self.columns)), dtype=np.intp)
-        for f, (nominal, gap) in enumerate(zip(self.columns, self.gaps, strict=True)):
-            column = _column(X, nominal.source)
-            answer[:, f] = nominal.codes(column)
-            if gap:
-                answer[column.isna().to_numpy(), f] = len(nominal.categories)
-        return answer
+        """Return the codes (n, m) of rows of X."""
+        codes = np.empty((n_rows(X), len(self.columns)), dtype=np.intp)
+        for i, (column, given) in enumerate(zip(self.columns, _columns(X, self.positions), strict=True)):
+            codes[:, i] = column.codes(given)
+        return codes
 
-    def value(self, feature: int, code: int) -> str:
-        """Return the value of a feature that a code stands for, for people to read."""
-        categories = self.columns[feature].categories
-        if code == UNKNOWN:
-            return "?"
-        return str(categories[code]) if code < len(categories) else "missing"
+    def state(self, column: int, code: int) -> str:
+        """Return the name of the value of a column that has a code, "?" for `UNKNOWN`."""
+        return "?" if code == UNKNOWN else self.states[column][code]
+
+
+def learn_bins(numbers: Floats, n_bins: int, weights: Floats | None = None, dates: bool = False) -> Bins:
+    """Cut numbers (n,), NaN where missing, into bins.
+
+    With at most `n_bins` different values each is a bin; otherwise bins hold about equally many rows
+    (weights). Edges lie halfway between neighbouring values.
+
+    Examples
+    --------
+    >>> learn_bins(np.array([3.0, 1.0, 2.0, 8.0, 9.0, np.nan]), 2).edges
+    array([5.5])
+    """
+    known = ~np.isnan(numbers)
+    values, place = np.unique(numbers[known], return_inverse=True)
+    weights = np.ones(len(place)) if weights is None else weights[known]
+    cuts = np.arange(max(0, len(values) - 1))
+    if len(values) > n_bins:
+        share = np.cumsum(np.bincount(place, weights)) / weights.sum()
+        wanted = np.arange(1, n_bins) / n_bins
+        cuts = np.unique(np.searchsorted(share, wanted - 1e-12))  # sums of weights are rounded
+        cuts = cuts[cuts < len(values) - 1]
+    edges = values[cuts] / 2 + values[cuts + 1] / 2
+    if len(values) <= n_bins:
+        states = [f"{value:g}" for value in values] or ["none"]
+    else:
+        inside = [f"{low:g} to {high:g}" for low, high in pairwise(edges)]
+        states = [f"<= {edges[0]:g}", *inside, f"> {edges[-1]:g}"] if len(edges) else ["any"]
+    return Bins(edges, tuple(unused(states, ())), dates)
+
+
+def _columns(X: Features, positions: Sequence[int]) -> Iterator[Any]:
+    """Yield some columns of X: series of a frame, otherwise arrays (n,)."""
+    if isinstance(X, pd.DataFrame):
+        return (X.iloc[:, j] for j in positions)
+    dense: Any = X.toarray() if sparse.issparse(X) else X  # type: ignore[attr-defined]
+    return (np.asarray(dense)[:, j] for j in positions)
+
+
+def _numbers(column: Any, dates: bool) -> Floats:
+    if not isinstance(column, pd.Series):
+        return np.asarray(column, dtype=float)
+    if dates:
+        return days(column)
+    if not is_number(column):
+        raise InputError(f"X must hold numbers in the column {str(column.name)!r}, as in fit.")
+    return as_floats(column.to_frame())[:, 0]
 
 
 def _require_dense(X: Features) -> None:
     if sparse.issparse(X):
         raise InputError("discrete_features: a sparse matrix has no discrete columns; pass X.toarray().")
-
-
-def _column(X: Features, j: int) -> pd.Series:
-    return X.iloc[:, j] if isinstance(X, pd.DataFrame) else pd.Series(X[:, j])

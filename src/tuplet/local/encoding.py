@@ -16,9 +16,16 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from tuplet.exceptions import InputError
 from tuplet.local.columns import category_limit, takes_frames
 from tuplet.local.estimators import accepts, name_of
-from tuplet.local.inputs import Features, as_floats, as_pandas, number_columns, require_finite, unused
+from tuplet.local.inputs import (
+    Features,
+    as_floats,
+    as_pandas,
+    number_columns,
+    require_finite,
+    require_size,
+    unused,
+)
 from tuplet.local.nominal import Nominal, days, kind_of
-from tuplet.local.smoothed import require_size
 from tuplet.space.containers import listing
 from tuplet.typing import Floats
 
@@ -32,10 +39,10 @@ def encoder_for(X: Features, estimators: Sequence[Any]) -> FeatureEncoder | None
     estimators : sequence of classifiers
         None is the default classifier.
     """
-    fussy = any(e is not None and not accepts(e, "allow_nan") for e in estimators)
+    requires_complete = any(e is not None and not accepts(e, "allow_nan") for e in estimators)
     if not isinstance(X, pd.DataFrame):
         # Also where nothing is missing yet: a row to be predicted may lack what no training row lacks.
-        return FeatureEncoder() if fussy and not sparse.issparse(X) else None
+        return FeatureEncoder() if requires_complete and not sparse.issparse(X) else None
     alone = [e for e in estimators if e is not None and takes_frames(e)]
     if len(alone) == len(estimators):
         return None
@@ -46,7 +53,7 @@ def encoder_for(X: Features, estimators: Sequence[Any]) -> FeatureEncoder | None
             " make_pipeline(FeatureEncoder(), ...), from tuplet.local."
         )
     limit = min(0 if e is None else category_limit(e) for e in estimators)
-    return FeatureEncoder(impute=fussy, keep_categories=limit)
+    return FeatureEncoder(impute=requires_complete, keep_categories=limit)
 
 
 @final
@@ -69,7 +76,7 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):
         Whether missing numbers are filled in; otherwise they stay NaN.
     keep_categories : int
         A column with so many values at most, for which not a single 0/1 column will do, stays one column: a
-        pandas Categorical of codes, behind the others. For estimators that know what to do with it.
+        pandas Categorical of codes, behind the others. For estimators that support it.
         `transform` then returns a frame.
 
     Attributes

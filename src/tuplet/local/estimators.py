@@ -1,4 +1,4 @@
-"""What a scikit-learn classifier can do, asked in one place: probabilities, weights, kinds of input."""
+"""Properties of scikit-learn estimators: probabilities, weights, accepted inputs, kinds of steps."""
 
 from __future__ import annotations
 
@@ -8,16 +8,21 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
 from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import MaxAbsScaler, RobustScaler, StandardScaler
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from tuplet.exceptions import InputError
 from tuplet.typing import Floats
 
+COLUMN_WISE = (SimpleImputer, StandardScaler, MaxAbsScaler, RobustScaler)
+"""Transformers that treat each column by itself, without the labels."""
+
 
 def is_one_of(estimator: Any, classes: Mapping[str, tuple[str, ...]]) -> bool:
-    """Tell whether an estimator is an instance of classes of scikit-learn, without importing them.
+    """Return whether an estimator is an instance of classes of scikit-learn, without importing them.
 
     Importing forests and neighbours takes a fifth of a second, which models without them do not pay.
 
@@ -76,8 +81,8 @@ def _weight_keys(estimator: Any) -> Iterator[str]:
 def accepts(estimator: Any, kind: Literal["allow_nan", "sparse"]) -> bool:
     """Return whether an estimator takes missing values or sparse input, by its tags.
 
-    The tags of a pipeline do not tell; they are put together here from its steps. A missing value passes
-    from step to step until one fills it in; sparse input is a matter of the first step alone.
+    The tags of a pipeline do not include those of its steps, which are combined here. A missing value passes
+    from step to step until one imputes it; sparse input depends on the first step alone.
     """
     if isinstance(estimator, Pipeline):
         steps = [step for _, step in estimator.steps if step not in (None, "passthrough")]
@@ -126,6 +131,22 @@ def seeded(estimator: Any, seed: int) -> Any:
     return clone(estimator).set_params(**settings)
 
 
+def last_step(estimator: Any) -> Any:
+    """Return the last step of a pipeline, or the estimator itself."""
+    return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+
+
 def name_of(estimator: Any) -> str:
     """Return the class name of an estimator, of its last step if it is a pipeline."""
-    return name_of(estimator.steps[-1][1]) if isinstance(estimator, Pipeline) else type(estimator).__name__
+    last = last_step(estimator)
+    return type(last).__name__ if last is estimator else name_of(last)
+
+
+def is_column_wise(estimator: Any) -> bool:
+    """Return whether all steps before the classifier, if there are any, treat each column by itself.
+
+    These steps do not use the labels, so they are the same for all class variables.
+    """
+    if not isinstance(estimator, Pipeline):
+        return True
+    return all(step in (None, "passthrough") or type(step) in COLUMN_WISE for _, step in estimator.steps[:-1])

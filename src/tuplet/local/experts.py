@@ -1,4 +1,4 @@
-"""One classifier for each block of rows: any classifier, or those of all blocks in one go."""
+"""One classifier for each block of rows: any classifier one by one, regressions and naive Bayes at once."""
 
 from __future__ import annotations
 
@@ -9,50 +9,54 @@ import numpy as np
 import numpy.typing as npt
 from sklearn import config_context
 from sklearn.base import clone
-from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import MaxAbsScaler, RobustScaler, StandardScaler
 
-from tuplet.kernels import sort_rows
-from tuplet.local.batches import LinearExperts, Regressions, make_batch
-from tuplet.local.blocks import Batch, Experts, Layout, class_weights
+from tuplet.local.bayes import MixedNaiveBayes
+from tuplet.local.blocks import BlockClassifiers, class_weights, sort_into_blocks
 from tuplet.local.estimators import require_probabilities, weight_arguments
-from tuplet.local.inputs import Features, n_rows, take_rows
-from tuplet.local.many_logistic import ManyLogistic
+from tuplet.local.inputs import Features, n_rows, require_size, take_rows
+from tuplet.local.logistic import is_plain_logistic
+from tuplet.local.many_bayes import BayesBatch, BayesLayout
+from tuplet.local.many_logistic import LogisticBatch, ManyLogistic
 from tuplet.local.parallel import run_many
-from tuplet.local.smoothed import SmoothedClassifier, require_size
+from tuplet.local.smoothed import SmoothedClassifier
 from tuplet.typing import UNKNOWN, Codes, Floats
 
-Mask = npt.NDArray[np.bool_]
+_LARGEST = 1e100
+"""Numbers up to which squares cannot overflow; beyond, each classifier is fitted by itself."""
+
+_MAX_CELLS = 2**26
+"""Cells of encoded rows; a category with a value for each row would have as many columns as rows."""
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """The features of a child's rows, made ready once for classifiers of all blocks.
+    """The features of a child's rows, prepared once for the classifiers of all blocks.
 
-    The steps of a pipeline before its classifier see all rows of the child, not those of one block: a mean
-    or a variance of three rows is worse than that of a thousand, and all blocks then share one matrix.
+    The steps of a pipeline before its classifier are fitted to all rows of the child, not to those of one
+    block: a mean or a variance of a thousand rows is better than that of three, and all blocks share one
+    matrix.
 
     Parameters
     ----------
     steps : fitted Pipeline or None
         What comes before the classifier.
     classifier : classifier or None
-        What is fitted to each block; None where X has no columns, or no row a label: then frequencies are
-        all there is.
+        The estimator for each block; None if X has no columns, or no row has a label: then frequencies are
+        used.
     Z : features, n rows
-        What the classifiers see, for all rows that were given.
-    batch : Batch or None
-        The same for classifiers that are fitted in one go; None if they are something else.
-    layout : Layout or None
-        How the classifiers want to see rows; None if as the steps give them.
+        Inputs of the classifiers for all rows.
+    batch : LogisticBatch, BayesBatch or None
+        The same for classifiers of all blocks that are fitted at once; None for other classifiers.
+    layout : BayesLayout or None
+        How the classifiers take rows; None if as the steps return them.
     """
 
     steps: Any
     classifier: Any
     Z: Features
-    batch: Batch | None = None
-    layout: Layout | None = None
+    batch: LogisticBatch | BayesBatch | None = None
+    layout: BayesLayout | None = None
 
     @classmethod
     def make(cls, estimator: Any, X: Features, child: Codes, weight: Floats | None) -> Prepared:
@@ -72,16 +76,13 @@ class Prepared:
             steps = fit_steps(estimator, X, child, weight) if len(estimator.steps) > 1 else None
         Z = X if steps is None else steps.transform(X)
         batch = make_batch(classifier, Z, weight)
-        return (
-            cls(steps, classifier, Z)
-            if batch is None
-            else cls(steps, classifier, batch.rows, batch, batch.layout)
-        )
+        layout = batch.layout if isinstance(batch, BayesBatch) else None
+        return cls(steps, classifier, Z if batch is None else batch.rows, batch, layout)
 
     @property
     def is_compiled(self) -> bool:
         """Whether all fits are compiled regressions, or frequencies."""
-        return isinstance(self.batch, Regressions) or self.classifier is None
+        return isinstance(self.batch, LogisticBatch) or self.classifier is None
 
     @property
     def is_batched(self) -> bool:
@@ -89,14 +90,14 @@ class Prepared:
         return self.batch is not None or self.classifier is None
 
     def ready(self, X: Features) -> Features:
-        """Return what the classifiers see of further rows."""
+        """Return the inputs of the classifiers for further rows."""
         if self.classifier is None:
             return np.zeros((n_rows(X), 0))
         Z = X if self.steps is None else self.steps.transform(X)
         return Z if self.layout is None else self.layout.encode(Z)
 
     def without_rows(self) -> Prepared:
-        """Return what is needed for further rows; the training rows are let go."""
+        """Return a copy without the training rows, for prediction."""
         return replace(self, Z=None, batch=None)
 
     def fit(
@@ -109,7 +110,7 @@ class Prepared:
         *,
         n_jobs: int | None = None,
         lenient: bool = True,
-    ) -> Experts:
+    ) -> BlockClassifiers:
         """Fit one classifier to each block (n,) of codes y (n,); rows where either is `UNKNOWN` are left out.
 
         Parameters
@@ -119,53 +120,69 @@ class Prepared:
             neighbours or cross-validation inside of the classifier; otherwise its error is raised.
         """
         if self.classifier is None:
-            return _frequencies(y, blocks, n_blocks, n_classes, weight)
+            return ManyLogistic.from_frequencies(class_weights(y, blocks, n_blocks, n_classes, weight))
         if self.batch is None:
             return _fit_each(self, y, blocks, n_blocks, n_classes, weight, n_jobs, lenient)
         return self.batch.fit(y, blocks, n_blocks, n_classes, weight, n_jobs=n_jobs)
 
 
 @dataclass(frozen=True)
-class ClassifierExperts:
-    """Any classifiers; see `Experts`."""
+class ManyClassifiers:
+    """Any classifiers, None for blocks without one; see `BlockClassifiers`."""
 
     classifiers: tuple[SmoothedClassifier | None, ...]
     totals: Floats
     card: int
 
     def proba(self, Z: Features, blocks: Codes) -> Floats:
-        """See `Experts.proba`."""
+        """See `BlockClassifiers.proba`."""
         answer = np.zeros((len(blocks), self.card))
         for g in np.unique(blocks[blocks != UNKNOWN]):
             rows = np.flatnonzero(blocks == g)
-            answer[rows] = _ask(self.classifiers[g], take_rows(Z, rows), self.card)
+            answer[rows] = _proba(self.classifiers[g], take_rows(Z, rows), self.card)
         return answer
 
     def table(self, Z: Features) -> Floats:
-        """See `Experts.table`."""
+        """See `BlockClassifiers.table`."""
         n, q = n_rows(Z), len(self.classifiers)
         require_size(f"Probabilities by {q:,} classifiers", q * n, self.card)
         answer = np.empty((q, self.card, n))
         for g, classifier in enumerate(self.classifiers):
-            answer[g] = _ask(classifier, Z, self.card).T
+            answer[g] = _proba(classifier, Z, self.card).T
         return answer
 
 
-# -- what is fitted ----------------------------------------------------------------------------------------
+# -- fits of all blocks at once ----------------------------------------------------------------------------
 
 
-def column_wise(estimator: Any) -> bool:
-    """Return whether a classifier stands alone or behind steps that treat every column by itself, blindly.
+def make_batch(classifier: Any, Z: Features, weight: Floats | None) -> LogisticBatch | BayesBatch | None:
+    """Return the batch for a classifier and all rows, or None if it must be fitted block by block."""
+    if not isinstance(Z, np.ndarray):
+        return None
+    if is_plain_logistic(classifier):
+        return LogisticBatch(Z, weight, C=classifier.C, tol=classifier.tol, max_iter=classifier.max_iter)
+    if is_plain_bayes(classifier) and _is_moderate(Z):
+        layout = BayesLayout.make(Z, classifier.categorical, classifier.alpha, classifier.variance_floor)
+        return BayesBatch(Z, layout) if len(Z) * layout.width <= _MAX_CELLS else None
+    return None
 
-    Blindly: without a look at the labels, and so the same for all children.
-    """
-    if not isinstance(estimator, Pipeline):
-        return True
-    known = (SimpleImputer, StandardScaler, MaxAbsScaler, RobustScaler)
-    return all(step in (None, "passthrough") or type(step) in known for _, step in estimator.steps[:-1])
+
+def is_plain_bayes(classifier: Any) -> bool:
+    """Return whether a classifier is a `MixedNaiveBayes` with settings that it would accept."""
+    if type(classifier) is not MixedNaiveBayes:
+        return False
+    return bool(0 < classifier.alpha < np.inf and 0 < classifier.variance_floor < np.inf)
 
 
-def _used(child: Codes, weight: Floats | None) -> Mask:
+def _is_moderate(Z: Any) -> bool:
+    """Return whether an array holds numbers, none of them huge or infinite; some may be missing."""
+    return Z.dtype.kind in "fiub" and not (np.abs(Z.astype(np.float64, copy=False)) > _LARGEST).any()
+
+
+# -- fits one by one ---------------------------------------------------------------------------------------
+
+
+def _used(child: Codes, weight: Floats | None) -> npt.NDArray[np.bool_]:
     known = child != UNKNOWN
     return known if weight is None else known & (weight > 0)
 
@@ -180,17 +197,6 @@ def fit_steps(estimator: Pipeline, X: Features, child: Codes, weight: Floats | N
         return steps.fit(take_rows(X, used), child[used], **kept)
 
 
-def _frequencies(y: Codes, blocks: Codes, q: int, k: int, weight: Floats | None) -> LinearExperts:
-    """Regressions without columns: the intercepts are the logarithms of the frequencies."""
-    counts = class_weights(y, blocks, q, k, weight)
-    present, zeros = counts > 0, np.zeros(q)
-    log = np.log(counts, where=present, out=np.full((q, k), -np.inf))
-    log[~present.any(axis=1)] = 0.0
-    coef, done = np.zeros((q, k, 0)), np.ones(q, dtype=bool)
-    many = ManyLogistic(coef, log, present, zeros, zeros, done, np.zeros(q, dtype=np.intp))
-    return LinearExperts(many, counts.sum(axis=1))
-
-
 def _fit_each(
     prepared: Prepared,
     y: Codes,
@@ -200,9 +206,9 @@ def _fit_each(
     weight: Floats | None,
     n_jobs: int | None,
     lenient: bool,
-) -> ClassifierExperts:
+) -> ManyClassifiers:
     used = np.flatnonzero(_used(y, weight) & (blocks != UNKNOWN))
-    order, starts = sort_rows(blocks[used], q)
+    order, starts = sort_into_blocks(blocks[used], q)
     parts = np.split(used[order], starts[1:-1])
     filled = [g for g, rows in enumerate(parts) if len(rows)]
     tasks = [(prepared.classifier, prepared.Z, y, k, weight, parts[g], lenient) for g in filled]
@@ -210,7 +216,7 @@ def _fit_each(
     for g, classifier in zip(filled, run_many(_fit_one, tasks, n_jobs), strict=True):
         fitted[g] = classifier
     totals = [0.0 if each is None else each.counts.sum() for each in fitted]
-    return ClassifierExperts(tuple(fitted), np.array(totals), k)
+    return ManyClassifiers(tuple(fitted), np.array(totals), k)
 
 
 def _fit_one(
@@ -218,10 +224,10 @@ def _fit_one(
 ) -> SmoothedClassifier | None:
     inputs, some = take_rows(Z, rows), None if weight is None else weight[rows]
     try:
-        # Some complain only when they are asked, and some divide by a variance of zero.
+        # Some raise only in prediction, and some divide by a variance of zero.
         with np.errstate(divide="ignore", invalid="ignore"):
             fitted = SmoothedClassifier.fit(classifier, inputs, y[rows], k, some)
-            _ask(fitted, take_rows(inputs, np.zeros(1, dtype=np.intp)), k)
+            _proba(fitted, take_rows(inputs, np.zeros(1, dtype=np.intp)), k)
     except ValueError:
         if lenient:
             return None
@@ -229,8 +235,8 @@ def _fit_one(
     return fitted
 
 
-def _ask(fitted: SmoothedClassifier | None, Z: Features, k: int) -> Floats:
-    """Probabilities (n, k) of a calibrated classifier, zero for the classes it does not know."""
+def _proba(fitted: SmoothedClassifier | None, Z: Features, k: int) -> Floats:
+    """Probabilities (n, k) of a calibrated classifier, zero for classes that it was not fitted to."""
     answer = np.zeros((n_rows(Z), k))
     if fitted is None:
         return answer

@@ -4,28 +4,33 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Literal, Protocol, TypeVar, final
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar, final
 
 import numpy as np
 
 from tuplet.local.base import LocalModel
 from tuplet.local.calibration import is_made_of_trees
-from tuplet.local.children import Children, make_folds, settle
-from tuplet.local.criteria import Score, check_settings, require_countable, resolve
-from tuplet.local.feature_search import Wanted
-from tuplet.local.in_turn import run_in_turn
+from tuplet.local.children import Child, Children, random_folds, seeded_estimators
+from tuplet.local.criteria import (
+    PENALTIES,
+    Parametrisation,
+    Penalty,
+    Score,
+    check_family_settings,
+    n_parameters,
+    require_countable,
+    resolve_criterion,
+)
 from tuplet.local.inputs import Features
-from tuplet.local.likelihood import Child
-from tuplet.local.offers import better_parametrisation, evaluate, information
-from tuplet.local.penalties import PENALTIES, Parametrisation, Penalty, n_parameters
+from tuplet.local.parallel import run_in_batches
 from tuplet.local.split import STRENGTH, SplitModel
 from tuplet.local.stacked import StackedModel
-from tuplet.typing import Codes, Floats, Seed
+from tuplet.typing import UNKNOWN, Codes, Floats, Seed
 
 T = TypeVar("T")
 
 
-class Family(Protocol):
+class FamilyLike(Protocol):
     """A child with a set of parents; only a score above `floor` matters."""
 
     @property
@@ -38,7 +43,15 @@ class Family(Protocol):
 
     @property
     def floor(self) -> float:
-        """The score below which the family is of no interest."""
+        """The score up to which the family does not matter."""
+
+
+class FamilyQuery(NamedTuple):
+    """A family to be scored; see `FamilyLike`."""
+
+    child: int
+    parents: tuple[int, ...]
+    floor: float = -np.inf
 
 
 @final
@@ -62,13 +75,13 @@ class FamilyScorer:
         "split" is one classifier for each configuration of the parents (`SplitModel`), "inputs" one with the
         parents as inputs (`StackedModel`). "auto" takes what predicts rows better that were held out: for
         each family where compiled regressions are cross-validated, otherwise for each child, by one pair of
-        parents. Trees and what is made of them get "inputs": they split by parents where it pays.
+        parents. Trees and their ensembles get "inputs", since they split by parents themselves.
     score : {"auto", "bic", "bic-true", "aic", "aic-true", "cv"} or callable
         "bic" is (ln N)/2 for each parameter, where the coefficients of the features do not count: those of a
         configuration are (k - 1). "bic-true" counts them too, which needs logistic regressions; "aic" costs
         1 for each parameter. A callable gets the number of parameters, counted as for "bic", and N, and
         returns a penalty >= 0 that grows with the former. "auto" is "bic" for logistic regressions and
-        naive Bayes, and "cv" as soon as there is another classifier: forests remember their training rows.
+        naive Bayes, and "cv" if there is another classifier: forests memorise their training rows.
     strength : float
         See `SplitModel`.
     n_folds : int
@@ -85,7 +98,7 @@ class FamilyScorer:
 
     Notes
     -----
-    Every score rests on all rows whose child is known, so that those of different parents compare; see
+    Every score uses all rows whose child is known, so that those of different parents are comparable; see
     `Child` for rows in which a parent is unknown. N is the weight of all these rows.
 
     Examples
@@ -120,9 +133,9 @@ class FamilyScorer:
         deadline: float | None = None,
         random_state: Seed = None,
     ) -> None:
-        check_settings(parametrisation, score, strength)
+        check_family_settings(parametrisation, score, strength)
         rng = np.random.default_rng(random_state)
-        score = resolve(score, estimators)
+        score = resolve_criterion(score, estimators)
         self.cards, self.n_jobs, self.parametrisation = tuple(cards), n_jobs, parametrisation
         self.deadline = deadline
         self._penalty: Penalty | None
@@ -131,8 +144,8 @@ class FamilyScorer:
         )
         if len(codes) < 2 and score != "cv":  # there is nothing to hold out, and nothing to choose by
             self.parametrisation = parametrisation = "split"
-        folds = make_folds(len(codes), n_folds, rng)
-        estimators = settle(estimators, X, len(self.cards), rng)
+        folds = random_folds(len(codes), n_folds, rng)
+        estimators = seeded_estimators(estimators, X, len(self.cards), rng)
         if self._counts_features:
             require_countable(estimators)
         given = (X, np.asarray(codes), self.cards, estimators, sample_weight, strength)
@@ -141,10 +154,10 @@ class FamilyScorer:
         self._chosen: dict[tuple[int, tuple[int, ...]], Parametrisation] = {}
         self._chosen_for: dict[int, Parametrisation] = {}
 
-    def score(self, families: Sequence[Family]) -> Iterator[float]:
-        """Yield the score of each family in turn; anything up to its floor where it is not above that."""
+    def score(self, families: Sequence[FamilyLike]) -> Iterator[float]:
+        """Yield the score of each family in order; some value up to its floor if it is not above that."""
         self._get_ready({family.child for family in families})
-        values = self._run(evaluate, (self._task(f) for f in families), {f.child for f in families})
+        values = self._run(_best_score, (self._task(f) for f in families), {f.child for f in families})
         for family, (value, kind) in zip(families, values, strict=True):
             if value > family.floor:
                 self._chosen[family.child, tuple(family.parents)] = kind
@@ -186,14 +199,13 @@ class FamilyScorer:
         if len(kinds) == 1:
             return kinds[0]
         if (child, parents) not in self._chosen:
-            self._chosen[child, parents] = evaluate(*self._task(Wanted(child, parents)))[1]
+            self._chosen[child, parents] = _best_score(*self._task(FamilyQuery(child, parents)))[1]
         return self._chosen[child, parents]
 
     def held_out(self, child: int, parents: Sequence[int]) -> float:
         """Log-likelihood of a family in rows that were held out; its score, if that is cross-validated."""
-        kind, of = self.parametrisation_of(child, parents), self._held_out[child]
-        ask = of.split if kind == "split" else of.inputs
-        return ask(*self._parents(parents))
+        kind = self.parametrisation_of(child, parents)
+        return self._held_out[child].log_likelihood(kind, *self._parents(parents))
 
     def without_parents(self, child: int) -> Floats:
         """Probabilities (n, k) of the categories of a child by its model without parents; 1 if unknown.
@@ -204,7 +216,7 @@ class FamilyScorer:
 
     def is_compiled(self, child: int) -> bool:
         """Whether all fits of a child are compiled regressions, or frequencies."""
-        return all(each.prepared.is_compiled for each in self._children[child].rounds)
+        return all(each.prepared.is_compiled for each in self._children[child].folds)
 
     def _bound(self, child: int, parents: tuple[int, ...]) -> float:
         return -self._pay(self._kinds(child, parents)[0], child, parents)
@@ -228,14 +240,14 @@ class FamilyScorer:
         if self._penalty is None:
             return 0.0
         of = self._children[child]
-        width = of.rounds[0].prepared.Z.shape[1] if self._counts_features else 0
+        width = of.folds[0].prepared.Z.shape[1] if self._counts_features else 0
         cards = [self.cards[p] for p in parents]
         return self._penalty(n_parameters(kind, of.card, cards, width), of.total)
 
-    def _task(self, family: Family) -> tuple[Any, ...]:
+    def _task(self, family: FamilyLike) -> tuple[Any, ...]:
         child, parents = family.child, tuple(family.parents)
-        offers = [(kind, self._pay(kind, child, parents)) for kind in self._kinds(child, parents)]
-        return self._children[child], *self._parents(parents), offers, family.floor
+        options = [(kind, self._pay(kind, child, parents)) for kind in self._kinds(child, parents)]
+        return self._children[child], *self._parents(parents), options, family.floor
 
     def _parents(self, parents: Sequence[int]) -> tuple[Codes, list[int]]:
         return self._children.codes[:, list(parents)], [self.cards[p] for p in parents]
@@ -243,16 +255,16 @@ class FamilyScorer:
     # -- once for each child --------------------------------------------------------------------------------
 
     def _get_ready(self, children: Iterable[int]) -> None:
-        """Fit the models without parents, on which all families of a child lean."""
+        """Fit the models without parents, which all families of a child need."""
         cold = [c for c in children if not self._children[c].is_warm]
         done = self._run(_alone, ((self._children[c],) for c in cold), cold)
         for c, alone in zip(cold, done, strict=True):
             self._children[c].warm_up(alone)
 
     def _choose(self, children: Iterable[int]) -> None:
-        """Choose a parametrisation for each child, once and for all."""
+        """Choose a parametrisation for each child that has none."""
         left = [c for c in children if c not in self._chosen_for]
-        kinds = self._run(better_parametrisation, ((self._held_out[c], *self._trial(c)) for c in left), left)
+        kinds = self._run(_better_parametrisation, ((self._held_out[c], *self._trial(c)) for c in left), left)
         for c in left:
             self._chosen_for[c] = "inputs" if self._is_late() else next(kinds)
 
@@ -260,20 +272,65 @@ class FamilyScorer:
         return self.deadline is not None and time.monotonic() > self.deadline
 
     def _trial(self, child: int) -> tuple[Codes, list[int]]:
-        """Parents by which to choose a parametrisation: the two that tell most of the child by themselves."""
+        """Parents by which to choose a parametrisation: the two with the most information about the child."""
         codes = self._children.codes
         others = [v for v in range(codes.shape[1]) if v != child]
-        others.sort(key=lambda v: -information(codes[:, child], codes[:, v]))
+        others.sort(key=lambda v: -mutual_information(codes[:, child], codes[:, v]))
         return self._parents(others[:2])
 
     def _run(
         self, function: Callable[..., T], tasks: Iterable[tuple[Any, ...]], children: Iterable[int]
     ) -> Iterator[T]:
-        """Yield the answers to tasks about some children; compiled code and numpy run in threads."""
-        rounds = (each for c in children for each in self._children[c].rounds)
-        threads = all(each.prepared.is_batched for each in rounds)
-        return run_in_turn(function, tasks, self.n_jobs, threads=threads)
+        """Yield the results of tasks about some children; compiled code and numpy run in threads."""
+        folds = (each for c in children for each in self._children[c].folds)
+        threads = all(each.prepared.is_batched for each in folds)
+        return run_in_batches(function, tasks, self.n_jobs, threads=threads)
 
 
 def _alone(child: Child) -> Floats:
     return child.alone_table
+
+
+def _best_score(
+    child: Child,
+    parents: Codes,
+    parent_cards: Sequence[int],
+    options: Sequence[tuple[Parametrisation, float]],
+    floor: float,
+) -> tuple[float, Parametrisation]:
+    """Score of a family, and the parametrisation that has it; minus infinity if it is not above the floor."""
+    best, chosen = -np.inf, options[0][0]
+    for kind, penalty in options:
+        goal = max(best, floor)
+        if -penalty <= goal:  # no log-likelihood is positive
+            continue
+        value = child.log_likelihood(kind, parents, parent_cards, goal + penalty) - penalty
+        if value > best:
+            best, chosen = value, kind
+    return best, chosen
+
+
+def _better_parametrisation(child: Child, parents: Codes, parent_cards: Sequence[int]) -> Parametrisation:
+    """Return the parametrisation with the higher likelihood of held-out rows.
+
+    Penalties cannot decide: (ln N)/2 for each configuration is too little for splitting, since each has its
+    own coefficients, and as much for each coefficient is too much, since they are shrunk. Splitting must be
+    better by ln N, because with few rows it would often be better by chance.
+    """
+    if not len(parent_cards):
+        return "split"
+    goal = child.log_likelihood("inputs", parents, parent_cards) + np.log(max(child.total, 1.0))
+    return "split" if child.log_likelihood("split", parents, parent_cards, goal) > goal else "inputs"
+
+
+def mutual_information(a: Codes, b: Codes) -> float:
+    """Mutual information of two variables, in the rows where both are known, less its expected excess."""
+    both = (a != UNKNOWN) & (b != UNKNOWN)
+    if not both.any():
+        return 0.0
+    a, b, k = a[both], b[both], int(b.max()) + 1
+    counts = np.bincount(a * k + b, minlength=(int(a.max()) + 1) * k).reshape(-1, k)
+    shares, seen = counts / len(a), counts > 0
+    apart = np.outer(shares.sum(axis=1), shares.sum(axis=0))
+    excess = (seen.any(axis=1).sum() - 1) * (seen.any(axis=0).sum() - 1) / (2 * len(a))
+    return float(shares[seen] @ np.log(shares[seen] / apart[seen]) - excess)

@@ -1,4 +1,4 @@
-"""The features X as they travel through the library: a dense array, a sparse matrix or a pandas frame."""
+"""The features X inside of the library: a dense array, a sparse matrix or a pandas frame."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import sparse
 
-from tuplet.exceptions import InputError
+from tuplet.exceptions import InputError, IntractableError
 from tuplet.space.containers import listing
 from tuplet.typing import Floats
 
 Features: TypeAlias = Any
 """A numeric array (n, d), a CSR matrix (n, d), or a pandas frame where an estimator treats its columns."""
+
+MAX_CELLS = 2**27
+"""Cells of one dense array of inputs, probabilities or table entries (1 GiB of floats)."""
 
 _NUMBERS = {"integer", "floating", "mixed-integer-float", "boolean", "decimal", "empty"}
 """What pandas calls columns of objects that are all numbers."""
@@ -31,6 +34,15 @@ def n_rows(X: Features) -> int:
 def take_rows(X: Features, rows: npt.NDArray[Any]) -> Features:
     """Return some rows of X by position or mask, in the same container."""
     return X.iloc[rows] if isinstance(X, pd.DataFrame) else X[rows]
+
+
+def require_size(what: str, n: int, width: int) -> None:
+    """Raise `IntractableError` if a dense (n, width) array would be too large."""
+    if n * width > MAX_CELLS:
+        raise IntractableError(
+            f"{what} needs an array of {n:,} x {width:,} cells (limit {MAX_CELLS:,}); merge rare categories"
+            " or work on fewer rows at a time."
+        )
 
 
 def put_beside(X: Features, columns: Floats, names: Sequence[str]) -> Features:
@@ -82,7 +94,7 @@ def _pandas_column(column: nw.Series[Any]) -> Any:
 
 
 def _polars_type(column: nw.Series[Any]) -> Any:
-    """Return the type of a column that a look at values would not tell: there may be none."""
+    """Return the type of a column without values, from which it cannot be inferred; None otherwise."""
     if column.null_count() < len(column):
         return None
     if column.dtype == nw.String:

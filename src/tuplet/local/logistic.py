@@ -1,4 +1,4 @@
-"""The default classifier, and what can be said about models that are linear in the classes' parents."""
+"""The default classifier, and properties of logistic regressions that allow faster evaluation and fits."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import MaxAbsScaler, RobustScaler, StandardScaler
+from sklearn.preprocessing import StandardScaler
 
+from tuplet.local.estimators import COLUMN_WISE, is_column_wise, last_step
 from tuplet.typing import Floats
-
-_COLUMN_WISE = (SimpleImputer, StandardScaler, MaxAbsScaler, RobustScaler)
 
 
 def default_estimator(sparse: bool = False) -> Pipeline:
@@ -52,6 +51,29 @@ def default_estimator(sparse: bool = False) -> Pipeline:
     )
 
 
+def is_plain_logistic(classifier: Any) -> bool:
+    """Return whether a classifier is the penalised softmax regression that the compiled code fits.
+
+    That is scikit-learn's LogisticRegression with its default solver and penalty and any C, tol, max_iter.
+    """
+    if type(classifier) is not LogisticRegression:
+        return False
+    settings = classifier.get_params()
+    same = settings["solver"] == "lbfgs" and settings["fit_intercept"] and not settings["dual"]
+    ridge = settings.get("penalty", "l2") in ("l2", "deprecated") and not settings.get("l1_ratio")
+    softmax = settings.get("multi_class", "auto") in ("auto", "deprecated")
+    sound = 0 < settings["C"] < np.inf and settings["tol"] > 0
+    return bool(same and ridge and softmax and sound and settings["class_weight"] is None)
+
+
+def is_logistic_pipeline(estimator: Any) -> bool:
+    """Return whether an estimator is a plain logistic regression, alone or behind column-wise steps.
+
+    Its fits are compiled and deterministic, and its parameters can be counted.
+    """
+    return is_column_wise(estimator) and is_plain_logistic(last_step(estimator))
+
+
 def is_additive(estimator: Any) -> bool:
     """Return whether a fitted classifier's logits are a function of x plus a linear one of the parents.
 
@@ -66,8 +88,8 @@ def is_additive(estimator: Any) -> bool:
 
 
 def _keeps_parents(step: Any) -> bool:
-    # A ColumnTransformer passes the parents' columns through: `StackedModel` sees to that.
-    return step is None or step == "passthrough" or type(step) in (*_COLUMN_WISE, ColumnTransformer)
+    # A ColumnTransformer passes the parents' columns through: see `admit_columns`.
+    return step is None or step == "passthrough" or type(step) in (*COLUMN_WISE, ColumnTransformer)
 
 
 def _is_softmax(estimator: LogisticRegression) -> bool:
@@ -88,7 +110,7 @@ def linear_predictor(estimator: Any, inputs: Any) -> Floats:
 def _evaluate(estimator: Any, inputs: Any) -> Floats | None:
     """Return `decision_function` of the default pipeline in plain numpy, None where it does not apply.
 
-    A chain asks dozens of small classifiers for each batch, whose own checks of their input take several
+    A chain evaluates dozens of small classifiers for each batch, whose checks of their input take several
     times as long as the arithmetic.
     """
     steps = [step for _, step in estimator.steps] if isinstance(estimator, Pipeline) else [estimator]

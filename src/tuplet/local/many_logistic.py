@@ -1,8 +1,8 @@
-"""Many penalised logistic regressions on parts of the same rows: scikit-learn's answers, compiled.
+"""Many penalised logistic regressions on parts of the same rows: scikit-learn's results, compiled.
 
 A child with a set of parents needs one regression for each of their configurations, and a search over parent
 sets needs thousands of them on the same features. `LogisticBatch` prepares the features once; each `fit` is
-then one sort of the rows and one call of compiled code, which needs nothing of Python and so runs in threads.
+then one sort of the rows and one call of compiled code, which releases the GIL and so runs in threads.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ from joblib import effective_n_jobs
 from scipy.special import log_softmax
 
 from tuplet.exceptions import ConvergenceWarning, InputError
-from tuplet.kernels import Blocks, fit_blocks, sort_rows
-from tuplet.local.smoothed import require_size
+from tuplet.kernels import fit_blocks
+from tuplet.local.blocks import Blocks, sort_into_blocks
+from tuplet.local.inputs import require_size
 from tuplet.typing import UNKNOWN, Codes, Floats
 
 
 @dataclass(frozen=True)
 class ManyLogistic:
-    """One softmax regression over k classes for each of q blocks of rows.
+    """One softmax regression over k classes for each of q blocks of rows; see `BlockClassifiers`.
 
     Parameters
     ----------
@@ -33,7 +34,9 @@ class ManyLogistic:
         Coefficients. A block with two classes has scikit-learn's single logit in the row of the second, and
         zeros in that of the first. Absent classes have zeros.
     intercept : array, shape (q, k)
-        Intercepts, minus infinity for classes that a block lacks. A block without rows knows nothing: 0.
+        Intercepts, minus infinity for classes that a block lacks. Zeros for a block without rows.
+    totals : array, shape (q,)
+        Training weight of every block.
     present : array of bool, shape (q, k)
         Which classes have weight in which block.
     train_log_likelihood : array, shape (q,)
@@ -48,22 +51,48 @@ class ManyLogistic:
 
     coef: Floats
     intercept: Floats
+    totals: Floats
     present: npt.NDArray[np.bool_]
     train_log_likelihood: Floats
     gradient_norm: Floats
     converged: npt.NDArray[np.bool_]
     n_iter: Codes
 
-    def log_proba(self, X: Floats, block_of_row: Codes | None = None) -> Floats:
+    @classmethod
+    def from_frequencies(cls, counts: Floats) -> ManyLogistic:
+        """Return regressions without columns, whose intercepts are the logarithms of frequencies (q, k)."""
+        present = counts > 0
+        log = np.log(counts, where=present, out=np.full(counts.shape, -np.inf))
+        log[~present.any(axis=1)] = 0.0
+        q, zeros = len(counts), np.zeros(len(counts))
+        coef, converged, n_iter = np.zeros((*counts.shape, 0)), np.ones(q, dtype=bool), np.zeros(q, np.intp)
+        return cls(coef, log, counts.sum(axis=1), present, zeros, zeros, converged, n_iter)
+
+    def proba(self, Z: Floats, blocks: Codes) -> Floats:
+        """See `BlockClassifiers.proba`."""
+        known = blocks != UNKNOWN
+        if known.all():
+            return np.exp(self.log_proba(Z, blocks))
+        answer = np.zeros((len(blocks), self.coef.shape[1]))
+        answer[known] = np.exp(self.log_proba(Z[known], blocks[known]))
+        return answer
+
+    def table(self, Z: Floats) -> Floats:
+        """See `BlockClassifiers.table`: one matrix product."""
+        # The result lies in memory as (q, k, n), so that later passes are contiguous.
+        log_proba = np.moveaxis(self.log_proba_all(Z), 2, 1)
+        return np.exp(log_proba, out=log_proba)
+
+    def log_proba(self, X: Floats, blocks: Codes | None = None) -> Floats:
         """Log-probabilities (n, k) of rows X (n, d), each by the regression of its own block (n,).
 
         Classes that a block lacks have minus infinity; a block without rows gives all the same probability.
-        `block_of_row` may be left out where there is one block only. Columns that were `extra` in training
-        stand to the right of the others.
+        `blocks` may be omitted if there is one block only. Columns that were `extra` in training stand to
+        the right of the others.
         """
         q, k, _ = self.coef.shape
-        block = np.zeros(len(X), dtype=np.intp) if block_of_row is None else block_of_row
-        order, starts = sort_rows(block, q)
+        block = np.zeros(len(X), dtype=np.intp) if blocks is None else blocks
+        order, starts = sort_into_blocks(block, q)
         logits = np.empty((len(X), k))
         for g in np.flatnonzero(np.diff(starts)):
             rows = order[starts[g] : starts[g + 1]]
@@ -88,24 +117,39 @@ _SMALL = 256
 class LogisticBatch:
     """Features, prepared once for any number of logistic regressions on parts of their rows.
 
-    The columns are turned to their principal axes, which changes neither the penalty nor the answer but makes
+    The columns are turned to their principal axes, which changes neither the penalty nor the result but makes
     a diagonal a good preconditioner for every block; where there are fewer rows than columns, it also leaves
     fewer columns to fit, since the coefficients are combinations of the rows.
+
+    The objective of a block is scikit-learn's, C sum_i w_i nll_i + ||W||^2 / 2: one logit for two classes,
+    one for each of several classes, no penalty on the intercepts. Classes that a block lacks are left out.
 
     Parameters
     ----------
     X : array, shape (n, d)
         Finite numbers. Standardise them: the penalty treats all columns alike.
     sample_weight : array, shape (n,), optional
-        Weights that the axes are found with; those of the regressions are given to `fit`. A row of weight 2
-        is then two rows on every step of the way, and one of weight 0 none.
+        Weights that the axes are computed with; those of the regressions are given to `fit`. A row of weight
+        2 then equals two rows in every step, and a row of weight 0 is ignored.
+    C : float
+        Inverse strength of the penalty.
+    tol : float or array, shape (q,)
+        A block is done when no entry of the gradient of its objective over C sum_i w_i, for centred columns,
+        is above this: scikit-learn's criterion for its solver "lbfgs".
+    max_iter : int
+        Limit of iterations for each block.
+
+    Attributes
+    ----------
+    rows : array, shape (n, d)
+        X, as the regressions take rows.
 
     Examples
     --------
     >>> import numpy as np
     >>> X = np.array([[-1.0], [0.5], [1.0], [-0.5], [0.2], [0.9]])
     >>> batch = LogisticBatch(X)
-    >>> fits = batch.fit(np.array([0, 1, 1, 1, 0, 2]), np.array([0, 0, 0, 1, 1, 1]), n_classes=3)
+    >>> fits = batch.fit(np.array([0, 1, 1, 1, 0, 2]), np.array([0, 0, 0, 1, 1, 1]), 2, 3)
     >>> fits.present
     array([[ True,  True, False],
            [ True,  True,  True]])
@@ -114,57 +158,51 @@ class LogisticBatch:
            [0.34, 0.28, 0.38]])
     """
 
-    def __init__(self, X: Floats, sample_weight: Floats | None = None) -> None:
-        X = _matrix("X", X, None)
-        if len(X) == 0:
-            raise InputError("Logistic regression: X has no rows; at least one is needed.")
+    def __init__(
+        self,
+        X: Floats,
+        sample_weight: Floats | None = None,
+        *,
+        C: float = 1.0,
+        tol: float | Floats = 1e-4,
+        max_iter: int = 1000,
+    ) -> None:
+        self.C, self.tol, self.max_iter = C, tol, max_iter
+        self.rows = X
+        X = np.ascontiguousarray(X, dtype=np.float64)
+        if not len(X) or not np.isfinite(X).all():
+            raise InputError("Logistic regression: X must have rows, all of finite numbers.")
         weight = _weights(sample_weight, len(X))
         self._mean = weight @ X / (weight.sum() or 1.0)
         centred = X - self._mean
-        self._basis = _principal_axes(np.sqrt(weight)[:, None] * centred)
+        self._basis = principal_axes(np.sqrt(weight)[:, None] * centred, _SMALL)
         self._Z = np.ascontiguousarray(centred @ self._basis)
 
     def fit(
         self,
         y: Codes,
-        blocks: Codes | None = None,
-        *,
+        blocks: Codes,
+        n_blocks: int,
         n_classes: int,
-        n_blocks: int | None = None,
+        weight: Floats | None = None,
+        *,
         extra: Floats | None = None,
-        C: float = 1.0,
-        sample_weight: Floats | None = None,
-        tol: float | Floats = 1e-4,
-        max_iter: int = 1000,
         n_jobs: int | None = 1,
     ) -> ManyLogistic:
         """Fit one regression to the rows of each block.
 
-        The objective of a block is scikit-learn's, C sum_i w_i nll_i + ||W||^2 / 2: one logit for two
-        classes, one for each of several classes, no penalty on the intercepts. Classes that a block lacks
-        are left out.
-
         Parameters
         ----------
         y : int array, shape (n,)
-            Codes of the classes; rows with `UNKNOWN` teach nothing.
-        blocks : int array, shape (n,), optional
-            The block of each row, `UNKNOWN` for rows to leave out; one block of all rows unless told.
-        n_classes : int
-            Number of classes k.
-        n_blocks : int, optional
-            Number of blocks q, if not the largest code in `blocks` plus one.
+            Codes of the classes; rows with `UNKNOWN` are left out.
+        blocks : int array, shape (n,)
+            The block of each row, `UNKNOWN` for rows to leave out.
+        n_blocks, n_classes : int
+            Numbers of blocks q and classes k.
+        weight : array, shape (n,), optional
+            Weights w_i; rows of weight 0 are left out.
         extra : array, shape (n, p), optional
             Further columns for this fit alone, such as one-hot parents.
-        C : float
-            Inverse strength of the penalty.
-        sample_weight : array, shape (n,), optional
-            Weights w_i; rows of weight 0 are as good as absent.
-        tol : float or array, shape (q,)
-            A block is done when no entry of the gradient of its objective over C sum_i w_i, for centred
-            columns, is above this: scikit-learn's criterion for its solver "lbfgs".
-        max_iter : int
-            Limit of iterations for each block.
         n_jobs : int, optional
             Number of threads, as joblib counts them.
 
@@ -173,26 +211,22 @@ class LogisticBatch:
         ManyLogistic
             Warns where a block has not converged.
         """
-        n = len(self._Z)
-        q = _n_blocks(blocks, n_blocks)
-        block = np.zeros(n, dtype=np.intp) if blocks is None else _codes("blocks", blocks, n, q)
-        labels, weight = _codes("y", y, n, n_classes), _weights(sample_weight, n)
-        columns = np.zeros((n, 0)) if extra is None else _matrix("extra", extra, n)
-        tolerance = _tolerances(tol, q)
-        _require_positive(C)
-        used = np.flatnonzero((block != UNKNOWN) & (labels != UNKNOWN) & (weight > 0))
-        plan = Blocks.make(block, labels, weight, used, q, n_classes)
+        n, weight = len(self._Z), _weights(weight, len(self._Z))
+        columns = np.zeros((n, 0)) if extra is None else np.ascontiguousarray(extra, dtype=np.float64)
+        tol = np.ascontiguousarray(np.broadcast_to(np.asarray(self.tol, dtype=np.float64), (n_blocks,)))
+        used = np.flatnonzero((blocks != UNKNOWN) & (y != UNKNOWN) & (weight > 0))
+        plan = Blocks.make(blocks, y, weight, used, n_blocks, n_classes)
         total = plan.class_weight.sum(axis=1)
-        ridge = 1 / (C * np.where(total > 0, total, 1.0))
+        ridge = 1 / (self.C * np.where(total > 0, total, 1.0))
         theta = plan.start(self._Z.shape[1] + columns.shape[1])
-        nll, norm, n_iter = np.zeros(q), np.zeros(q), np.zeros(q, dtype=np.intp)
-        given = (self._Z, columns, self._basis, ridge, tolerance, int(max_iter))
+        nll, norm, n_iter = np.zeros(n_blocks), np.zeros(n_blocks), np.zeros(n_blocks, dtype=np.intp)
+        given = (self._Z, columns, self._basis, ridge, tol, int(self.max_iter))
         _run(plan, given, (theta, nll, norm, n_iter), n_jobs)
-        converged = norm <= tolerance
+        converged = norm <= tol
         if not converged.all():
-            _warn(converged, norm, max_iter)
+            _warn(converged, norm, self.max_iter)
         coef, intercept = self._parameters(plan, theta)
-        return ManyLogistic(coef, intercept, plan.present, -nll * total, norm, converged, n_iter)
+        return ManyLogistic(coef, intercept, total, plan.present, -nll * total, norm, converged, n_iter)
 
     def _parameters(self, plan: Blocks, theta: Floats) -> tuple[Floats, Floats]:
         """Coefficients (q, k, d + p) and intercepts (q, k) for the columns as they were given."""
@@ -203,24 +237,14 @@ class LogisticBatch:
         return coef, np.where(absent, -np.inf, intercept)
 
 
-def fit_many(X: Floats, y: Codes, blocks: Codes | None = None, **settings: Any) -> ManyLogistic:
-    """`LogisticBatch(X).fit(y, blocks, **settings)`, for features that are used once.
+def principal_axes(centred: Floats, all_up_to: int = 0) -> Floats:
+    """Orthonormal columns (d, r) that span centred rows (n, d), in increasing order of variance if n >= d.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X, y = np.array([[-1.0], [0.5], [1.0], [-0.5]]), np.array([0, 1, 1, 0])
-    >>> fit_many(X, y, n_classes=2, tol=1e-8).coef.round(3)
-    array([[[0.   ],
-            [0.944]]])
+    All d axes are kept if there are no more than `all_up_to` of them or n >= d; otherwise those along which
+    the rows differ, in decreasing order of variance.
     """
-    return LogisticBatch(X).fit(y, blocks, **settings)
-
-
-def _principal_axes(centred: Floats) -> Floats:
-    """Orthonormal columns (d, r) that span the rows (n, d); all r = d of them unless n < d and d is large."""
     n, d = centred.shape
-    if n >= d or d <= _SMALL:
+    if n >= d or d <= all_up_to:
         return np.ascontiguousarray(np.linalg.eigh(centred.T @ centred)[1])
     _, lengths, axes = np.linalg.svd(centred, full_matrices=False)
     kept = lengths > lengths.max(initial=0.0) * d * np.finfo(float).eps
@@ -253,48 +277,5 @@ def _warn(converged: Any, norm: Floats, max_iter: int) -> None:
     warnings.warn(message, ConvergenceWarning, stacklevel=3)
 
 
-def _matrix(name: str, values: Any, n: int | None) -> Floats:
-    array = np.ascontiguousarray(values, dtype=np.float64)
-    if array.ndim != 2 or (n is not None and len(array) != n) or not np.isfinite(array).all():
-        rows = "" if n is None else f" with {n:,} rows"
-        raise InputError(f"Logistic regression: {name} must be a table of finite numbers{rows}.")
-    return array
-
-
-def _codes(name: str, values: Any, n: int, card: int) -> Codes:
-    codes = np.ascontiguousarray(values, dtype=np.intp)
-    if codes.shape != (n,) or (n and not (codes.min() >= UNKNOWN and codes.max() < card)):
-        raise InputError(
-            f"Logistic regression: {name} must hold codes from {UNKNOWN} to {card - 1}, one for each of {n:,}"
-            " rows."
-        )
-    return codes
-
-
-def _n_blocks(blocks: Any, n_blocks: int | None) -> int:
-    if n_blocks is not None:
-        return n_blocks
-    return 1 if blocks is None else int(np.max(blocks, initial=UNKNOWN)) + 1
-
-
-def _weights(sample_weight: Any, n: int) -> Floats:
-    if sample_weight is None:
-        return np.ones(n)
-    weight = np.ascontiguousarray(sample_weight, dtype=np.float64)
-    if weight.shape != (n,) or not (np.isfinite(weight) & (weight >= 0)).all():
-        raise InputError(
-            f"Logistic regression: sample_weight must hold a number >= 0 for each of {n:,} rows."
-        )
-    return weight
-
-
-def _tolerances(tol: Any, q: int) -> Floats:
-    tolerance = np.asarray(tol, dtype=np.float64)
-    if tolerance.shape not in ((), (q,)) or not (tolerance > 0).all():
-        raise InputError(f"Logistic regression: tol must be a number > 0, or one for each of {q:,} blocks.")
-    return np.ascontiguousarray(np.broadcast_to(tolerance, (q,)))
-
-
-def _require_positive(C: float) -> None:
-    if not 0 < C < np.inf:
-        raise InputError(f"Logistic regression: C must be a number > 0, found {C}.")
+def _weights(sample_weight: Floats | None, n: int) -> Floats:
+    return np.ones(n) if sample_weight is None else np.ascontiguousarray(sample_weight, dtype=np.float64)

@@ -1,26 +1,31 @@
-"""Scores of families in which discrete features may be inputs, parents, or both."""
+"""Scores and models of families in which discrete features may be inputs, parents, or both."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import groupby
+from itertools import combinations, groupby
+from math import comb
 from typing import Literal, TypeAlias, cast, final
 
 import numpy as np
 
-from tuplet.local.families import Family, FamilyScorer
-from tuplet.local.feature_search import Wanted, all_subsets, n_subsets, one_at_a_time
-from tuplet.local.fixed import ObservedModel
-from tuplet.local.offers import information
-from tuplet.typing import Codes, Floats
+from tuplet.joint.base import all_outcomes
+from tuplet.local.base import LocalModel
+from tuplet.local.families import FamilyLike, FamilyQuery, FamilyScorer, mutual_information
+from tuplet.local.inputs import Features, n_rows, require_size, take_rows
+from tuplet.typing import UNKNOWN, Codes, Floats
 
 Role: TypeAlias = Literal["inputs", "parents", "both"]
 
+_Scores: TypeAlias = Callable[[Sequence[FamilyQuery]], Iterable[float]]
+_Bound: TypeAlias = Callable[[int, tuple[int, ...]], float]
+_Set: TypeAlias = tuple[int, ...]
+
 _FEW_SUBSETS = 300
-"""Subsets of features of which the best is found by looking at all: those of 12 features, 3 at a time."""
+"""Number of subsets of features up to which all are scored: those of 12 features, 3 at a time."""
 
 
 @final
@@ -51,10 +56,10 @@ class MixedFamilyScorer:
     beginning with those of the best smaller set.
 
     Of several roles a child gets the one under which held-out rows are most likely, for the family that
-    scores best with none, one or two of the class variables that tell most of it. Features as parents must be
-    better by ln N, as splitting must be. They are inputs without further ado where configurations are not
-    split, for then they would be inputs in any case, and where scores are cross-validated: the search would
-    need many fits, and forests, for which that is the default, split by them anyway.
+    scores best with none, one or two of the class variables with the most information about it. Features as
+    parents must be better by ln N, as splitting must be. They are always inputs if configurations are not
+    split, since they would be inputs in any case, and if scores are cross-validated: the search would need
+    many fits, and forests, for which that is the default, split by features themselves.
     """
 
     scorers: Mapping[Role, FamilyScorer]
@@ -66,7 +71,7 @@ class MixedFamilyScorer:
     _features: dict[tuple[int, tuple[int, ...]], tuple[int, ...]] = field(default_factory=dict)
     _values: dict[tuple[int, tuple[int, ...]], float] = field(default_factory=dict)
 
-    def score(self, families: Sequence[Family]) -> Iterator[float]:
+    def score(self, families: Sequence[FamilyLike]) -> Iterator[float]:
         """See `FamilyScorer.score`."""
         for plain, some in groupby(families, key=lambda family: self.role_of(family.child) == "inputs"):
             if plain:
@@ -112,8 +117,8 @@ class MixedFamilyScorer:
         if not features:
             return {}
         fewer = [tuple(g for g in features if g != f) for f in features]
-        wanted = [Wanted(child, (*parents, *some)) for some in [features, *fewer]]
-        own, *without = scorer.score(wanted)
+        queries = [FamilyQuery(child, (*parents, *some)) for some in [features, *fewer]]
+        own, *without = scorer.score(queries)
         m = self.codes.shape[1]
         return {f - m: own - value for f, value in zip(features, without, strict=True)}
 
@@ -134,21 +139,21 @@ class MixedFamilyScorer:
         return bound(child, parents)
 
     def _numbers(self, child: int, parents: tuple[int, ...]) -> tuple[int, ...]:
-        """Features of a family; found now if it was never scored, as when its score was known to be low."""
+        """Features of a family; searched now if it was never scored because of its bound."""
         if self.role_of(child) == "inputs":
             return ()
         if (child, parents) not in self._features:
-            self._with_features(Wanted(child, parents))
+            self._with_features(FamilyQuery(child, parents))
         return self._features[child, parents]
 
-    def _with_features(self, family: Family) -> float:
+    def _with_features(self, family: FamilyLike) -> float:
         """Score a family with its best features, and keep these."""
-        wanted = Wanted(family.child, tuple(family.parents), family.floor)
-        value, features = self._search(wanted, self.scorers[self.role_of(wanted.child)], self._start(wanted))
-        self._features[wanted[:2]], self._values[wanted[:2]] = features, value
+        query = FamilyQuery(family.child, tuple(family.parents), family.floor)
+        value, features = self._search(query, self.scorers[self.role_of(query.child)], self._start(query))
+        self._features[query[:2]], self._values[query[:2]] = features, value
         return value
 
-    def _start(self, family: Wanted) -> tuple[int, ...]:
+    def _start(self, family: FamilyQuery) -> tuple[int, ...]:
         """Features of the best family with one class parent less."""
         smaller = [
             (family.child, tuple(p for p in family.parents if p != parent)) for parent in family.parents
@@ -157,7 +162,7 @@ class MixedFamilyScorer:
         return self._features[max(known, key=self._values.__getitem__)] if known else ()
 
     def _search(
-        self, family: Wanted, scorer: FamilyScorer, start: tuple[int, ...]
+        self, family: FamilyQuery, scorer: FamilyScorer, start: tuple[int, ...]
     ) -> tuple[float, tuple[int, ...]]:
         largest = min(self.max_features, self.n_features)
         few = scorer.bound is not None and n_subsets(self.n_features, largest) <= _FEW_SUBSETS
@@ -178,7 +183,7 @@ class MixedFamilyScorer:
         parents, features = self._best_trial(child, trials)
         if not features:
             return "inputs"
-        values = plain.score([Wanted(child, some) for some in trials])
+        values = plain.score([FamilyQuery(child, some) for some in trials])
         _, simplest = max(zip(values, trials, strict=True))
         goal = plain.held_out(child, simplest) + np.log(max(1, len(self.codes)))
         chosen: Role = "inputs"
@@ -194,9 +199,9 @@ class MixedFamilyScorer:
         return self.scorers[role].parametrisation_of(child, (self._all[0],)) == "split"
 
     def _trials(self, child: int) -> list[tuple[int, ...]]:
-        """Sets of none, one and two of the class variables that tell most of a child by themselves."""
+        """Sets of none, one and two of the class variables with the most information about a child."""
         others = [v for v in range(self.codes.shape[1]) if v != child]
-        others.sort(key=lambda v: -information(self.codes[:, child], self.codes[:, v]))
+        others.sort(key=lambda v: -mutual_information(self.codes[:, child], self.codes[:, v]))
         return [tuple(sorted(others[:size])) for size in range(min(2, len(others)) + 1)]
 
     def _best_trial(
@@ -206,7 +211,155 @@ class MixedFamilyScorer:
         best, features = -np.inf, cast("tuple[int, ...]", ())
         answer = trials[0], features
         for parents in trials:
-            value, some = self._search(Wanted(child, parents, best), self.scorers["parents"], features)
+            value, some = self._search(FamilyQuery(child, parents, best), self.scorers["parents"], features)
             if value > best:
                 best, answer, features = value, (parents, some), some
         return answer
+
+
+@final
+@dataclass(frozen=True)
+class ObservedModel:
+    """p(y_j | x, y_parents) in which the last parents of a model are features of x.
+
+    Parameters
+    ----------
+    model : LocalModel
+        With class parents first and features behind them.
+    fallback : LocalModel or None
+        The same with the class parents alone, for rows in which a feature is `UNKNOWN`; None where there is
+        no feature.
+    n_parents : int
+        Number of class parents.
+
+    Examples
+    --------
+    >>> from tuplet.local.split import SplitModel
+    >>> X, codes = np.zeros((6, 0)), np.array([[0, 0], [0, 0], [0, 1], [1, 1], [1, 0], [1, 0]])
+    >>> child, given = np.array([0, 1, 1, 1, 0, 0]), {"child_card": 2}
+    >>> model = SplitModel(strength=1).fit(X, codes, child, parent_cards=(2, 2), **given)
+    >>> fallback = SplitModel(strength=1).fit(X, codes[:, :1], child, parent_cards=(2,), **given)
+    >>> table = ObservedModel(model, fallback, 1).log_table(X[:2], np.array([[1], [UNKNOWN]]))
+    >>> np.exp(table).round(3).tolist()
+    [[[0.25, 0.375], [0.75, 0.625]], [[0.25, 0.625], [0.75, 0.375]]]
+    """
+
+    model: LocalModel
+    fallback: LocalModel | None
+    n_parents: int
+
+    def log_table(self, X: Features, features: Codes) -> Floats:
+        """Log-probabilities for every value of the class parents, shape (*parent_cards, k, n).
+
+        Parameters
+        ----------
+        X : features, n rows
+        features : int array, shape (n, f)
+            Codes of the features that are parents.
+        """
+        if self.fallback is None:
+            return self.model.log_table(X)
+        known = (features != UNKNOWN).all(axis=1)
+        if known.all():
+            return self._known(X, features)
+        answer = np.empty((*self._cards, self.model.child_card_, n_rows(X)))
+        if known.any():
+            answer[..., known] = self._known(take_rows(X, known), features[known])
+        answer[..., ~known] = self.fallback.log_table(take_rows(X, ~known))
+        return answer
+
+    @property
+    def _cards(self) -> tuple[int, ...]:
+        return self.model.parent_cards_[: self.n_parents]
+
+    def _known(self, X: Features, features: Codes) -> Floats:
+        outcomes = all_outcomes(self._cards) if self._cards else np.zeros((1, 0), dtype=np.intp)
+        n, q, k = n_rows(X), len(outcomes), self.model.child_card_
+        require_size(f"A table over {q:,} values of the parents", n * q, k)
+        rows = np.tile(np.arange(n), q)
+        flat = self.model.bind(X)(rows, np.hstack([np.repeat(outcomes, n, axis=0), features[rows]]))
+        return np.ascontiguousarray(np.moveaxis(flat.reshape(*self._cards, n, k), -2, -1))
+
+
+# -- subsets of features -------------------------------------------------------------------------------------
+
+
+def n_subsets(n_features: int, largest: int) -> int:
+    """Return the number of subsets of features with `largest` members at most."""
+    return sum(comb(n_features, size) for size in range(largest + 1))
+
+
+def all_subsets(
+    family: FamilyQuery, features: Sequence[int], largest: int, score: _Scores, bound: _Bound
+) -> tuple[float, _Set]:
+    """Return the score of a family with the best of all subsets of features as further parents, and these.
+
+    Minus infinity if it is not above the family's floor.
+
+    Parameters
+    ----------
+    family : FamilyQuery
+        A child with class parents.
+    features : sequence of int
+        Numbers of the features, all behind those of the class variables.
+    largest : int
+        Number of features that may be added.
+    score, bound : callable
+        See `FamilyScorer`.
+
+    Notes
+    -----
+    A subset whose bound is no better than the best found so far is skipped with all its supersets. Proof: the
+    bound holds for them too, and only the best of all is needed.
+    """
+    child, parents, best = family
+    chosen: _Set = ()
+    found = -np.inf
+    alive: set[_Set] = {()}
+    for size in range(largest + 1):
+        level = [
+            subset
+            for subset in combinations(features, size)
+            if all(part in alive for part in combinations(subset, size - 1))
+            and bound(child, (*parents, *subset)) > best
+        ] if size else [()]  # fmt: skip
+        alive = set(level)
+        values = score([FamilyQuery(child, (*parents, *subset), best) for subset in level])
+        for subset, value in zip(level, values, strict=True):
+            if value > best:
+                best, found, chosen = value, value, subset
+    return found, chosen
+
+
+def one_at_a_time(
+    family: FamilyQuery, features: Sequence[int], largest: int, score: _Scores, start: _Set = ()
+) -> tuple[float, _Set]:
+    """Return the score of a family with features that were added and dropped one at a time, and these.
+
+    Minus infinity if it is not above the family's floor: if that is so with the features to start with, no
+    others are tried.
+
+    Parameters
+    ----------
+    start : tuple of int
+        Features to begin with.
+    """
+    child, parents, floor = family
+    (best,) = score([FamilyQuery(child, (*parents, *start), floor)])
+    if not best > floor:
+        return -np.inf, start
+    chosen, seen = start, {start}
+    while level := [subset for subset in _neighbours(chosen, features, largest) if subset not in seen]:
+        seen.update(level)
+        values = score([FamilyQuery(child, (*parents, *subset), best) for subset in level])
+        value, subset = max(zip(values, level, strict=True))
+        if not value > best:
+            break
+        best, chosen = value, subset
+    return best, chosen
+
+
+def _neighbours(chosen: _Set, features: Sequence[int], largest: int) -> list[_Set]:
+    """Subsets with one feature more or less."""
+    more = [tuple(sorted((*chosen, f))) for f in features if f not in chosen and len(chosen) < largest]
+    return more + [tuple(g for g in chosen if g != f) for f in chosen]

@@ -1,4 +1,4 @@
-"""One column of a frame: what kind it is of, its values as codes, and the 0/1 columns that stand for them."""
+"""One column of a frame: its kind, its values as codes, and their 0/1 columns."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Nominal:
         seen = np.bincount(codes[codes != UNKNOWN], minlength=len(values)) > 0
         complete = bool((codes != UNKNOWN).all())
         declared = isinstance(column.dtype, pd.CategoricalDtype)
-        # A declared yes or no keeps both answers: its column must not depend on what a fold happens to show.
+        # A declared binary column keeps both values: its encoding must not depend on the rows of a fold.
         both = declared and len(values) == 2 and complete
         found = [value for value, there in zip(values, seen, strict=True) if there or both]
         categories = tuple(found if declared else _in_order(found))

@@ -1,4 +1,4 @@
-"""Many small pieces of work: side by side, each on one BLAS thread."""
+"""Many small tasks in parallel, each on one BLAS thread."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
+from itertools import islice
 from typing import Any, TypeAlias, TypeVar
 
 from joblib import effective_n_jobs, parallel_config
@@ -27,6 +28,10 @@ _Warning: TypeAlias = tuple[Any, type[Warning], str, int]
 
 _SAVED, _SAVED_READY = 1.0, 0.2
 """Seconds that other processes must be expected to save before they are started, or used if they wait."""
+
+
+_BATCH = 8
+"""Tasks for each worker before results are yielded."""
 
 
 class _Limits:
@@ -108,6 +113,28 @@ def run_many(
         return [function(*task) for task in tasks]
 
 
+def run_in_batches(
+    function: Callable[..., T], tasks: Iterable[tuple[Any, ...]], n_jobs: int | None, *, threads: bool
+) -> Iterator[T]:
+    """Yield `function(*task)` for each task in order, computed in parallel a few at a time.
+
+    When the caller stops iterating, no work is left that would have to be cancelled.
+
+    Examples
+    --------
+    >>> list(run_in_batches(pow, [(2, 3), (3, 2)], None, threads=True))
+    [8, 9]
+    """
+    n_workers = effective_n_jobs(n_jobs)
+    if n_workers == 1:
+        yield from (function(*task) for task in tasks)
+        return
+    pool = Parallel(n_jobs, prefer="threads")
+    waiting = iter(tasks)
+    while some := list(islice(waiting, _BATCH * n_workers)):
+        yield from pool(delayed(function)(*t) for t in some) if threads else run_many(function, some, n_jobs)
+
+
 def _is_default_backend() -> bool:
     return type(get_active_backend()[0]).__name__ == "LokyBackend"
 
@@ -130,7 +157,7 @@ class _SharedWork:
         self._leased: list[Any] = []
 
     def run(self) -> list[Any]:
-        """Return the answers in the order of the tasks."""
+        """Return the results in the order of the tasks."""
         helpers: list[threading.Thread] = []
         start = time.perf_counter()
         try:
@@ -182,8 +209,8 @@ class _SharedWork:
                 self._leased.append(worker)
                 while (places := self._take(from_back=True)) and not self._failures:
                     some = [self.tasks[place] for place in places]
-                    answers, said = worker.ask(pack((_run_some, (self.function, some, get_config()))))
-                    self._warnings += said
+                    answers, caught = worker.ask(pack((_run_some, (self.function, some, get_config()))))
+                    self._warnings += caught
                     self._answers.update(zip(places, answers, strict=True))
         except CrashedError as crash:
             self._failures.append(TupletError(f"Work in {self.n_workers} processes failed: {crash}."))
@@ -195,11 +222,11 @@ def _run_some(
     function: Callable[..., T], tasks: list[tuple[Any, ...]], config: dict[str, Any]
 ) -> tuple[list[T], list[_Warning]]:
     """Do some tasks in another process, under scikit-learn's settings of the first; return warnings, too."""
-    with warnings.catch_warnings(record=True) as said, config_context(**config):
+    with warnings.catch_warnings(record=True) as caught, config_context(**config):
         warnings.simplefilter("always")
         with parallel_config(backend="sequential"):
             answers = [_run_one(function, task) for task in tasks]
-    return answers, [(_sendable(each.message), each.category, each.filename, each.lineno) for each in said]
+    return answers, [(_sendable(each.message), each.category, each.filename, each.lineno) for each in caught]
 
 
 def _sendable(warning: Any) -> Any:

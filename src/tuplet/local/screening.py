@@ -1,58 +1,45 @@
-"""Which sets of parents deserve a slow score: a guess from what the model without parents leaves open."""
+"""Screening of sets of parents by an estimate of their gain, before slow scores are computed."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, combinations
-from typing import Protocol, final
+from typing import final
 
 import numpy as np
 
-from tuplet.local.families import Family
+from tuplet.local.families import FamilyLike, FamilyScorer
+from tuplet.local.mixed_families import MixedFamilyScorer
 from tuplet.local.split import configurations
 from tuplet.typing import UNKNOWN, Codes, Floats
 
 _PROMISING = 8
-"""Class variables of which sets are made: those that promise most by themselves."""
+"""Class variables that sets are made of: those with the largest estimated gains by themselves."""
 
 _ROUNDS = 10
-"""Rounds of scaling; the guess is close enough by then."""
+"""Rounds of scaling, after which the estimate is close enough."""
 
 _PSEUDO = 1.0
 """Rows, spread as the model without parents has it, that each configuration is given beforehand."""
 
 
-class Screened(Protocol):
-    """A scorer of families with the predictions of models without parents; see `FamilyScorer`."""
-
-    def score(self, families: Sequence[Family]) -> Iterator[float]:
-        """Yield the score of each family."""
-
-    @property
-    def bound(self) -> Callable[[int, tuple[int, ...]], float] | None:
-        """An upper bound on the scores of a set of parents and its supersets, if there is one."""
-
-    def without_parents(self, child: int) -> Floats:
-        """Return the held-out probabilities of the model without parents."""
-
-
 @final
 @dataclass
 class Shortlist:
-    """Scores of a few families of each child: those that promise most, and all their subsets.
+    """Scores of a few families of each child: those with the largest estimated gains, and all their subsets.
 
-    A set is in the list only if it promises more than each of its subsets.
+    A set is in the list only if its estimated gain is above that of each of its subsets.
 
-    What a set of parents promises is the gain in log-likelihood from scaling the held-out probabilities of
-    the model without parents by a factor for each category and configuration, less the penalty of the BIC.
-    It needs no further fits. What x tells already is no gain; what parents tell only together with x is
-    missed.
+    The estimate is the gain in log-likelihood from scaling the held-out probabilities of the model without
+    parents by a factor for each category and configuration, less the penalty of the BIC. It needs no further
+    fits. Information that x has already is no gain; information that parents have only in interaction with x
+    is missed.
 
     Parameters
     ----------
-    scorer : scorer of families
+    scorer : FamilyScorer or MixedFamilyScorer
     codes : int array, shape (n, m)
         Codes of the class variables.
     cards : sequence of int
@@ -63,7 +50,7 @@ class Shortlist:
     required, forbidden : iterable of (parent, child)
     """
 
-    scorer: Screened
+    scorer: FamilyScorer | MixedFamilyScorer
     codes: Codes
     cards: Sequence[int]
     size: int
@@ -73,7 +60,7 @@ class Shortlist:
     forbidden: Iterable[tuple[int, int]] = ()
     _lists: dict[int, list[frozenset[int]]] = field(default_factory=dict)
 
-    def score(self, families: Sequence[Family]) -> Iterator[float]:
+    def score(self, families: Sequence[FamilyLike]) -> Iterator[float]:
         """See `FamilyScorer.score`."""
         return self.scorer.score(families)
 
@@ -91,37 +78,37 @@ class Shortlist:
         return frozenset(parent for parent, other in self.required if other == child)
 
     def _list(self, child: int) -> list[frozenset[int]]:
-        """Return the most promising sets of free parents."""
+        """Return the sets of free parents with the largest estimated gains."""
         table, required = self.scorer.without_parents(child), self._required(child)
         banned = {parent for parent, other in self.forbidden if other == child} | required | {child}
         room = self.max_parents - len(required)
 
-        def promise(some: tuple[int, ...]) -> float:
+        def gain_of(some: tuple[int, ...]) -> float:
             parents = sorted((*some, *required))
             cards = [self.cards[p] for p in parents]
             blocks = configurations(self.codes[:, parents], cards)
             gain, n = tilted_gain(table, self.codes[:, child], blocks, self.weight)
             return gain - 0.5 * math.log(max(n, 1.0)) * (math.prod(cards) - 1) * (self.cards[child] - 1)
 
-        single = {(v,): promise((v,)) for v in range(self.codes.shape[1]) if v not in banned}
+        single = {(v,): gain_of((v,)) for v in range(self.codes.shape[1]) if v not in banned}
         best = sorted(v for (v,) in sorted(single, key=lambda some: -single[some])[:_PROMISING])
         sizes = range(2, min(room, len(best)) + 1)
         more = chain.from_iterable(combinations(best, size) for size in sizes)
-        values = single | {some: promise(some) for some in more} if room else {}
-        return _foremost(values, promise(()))[: self.size]
+        values = single | {some: gain_of(some) for some in more} if room else {}
+        return _maximal(values, gain_of(()))[: self.size]
 
 
-def _foremost(values: dict[tuple[int, ...], float], nothing: float) -> list[frozenset[int]]:
+def _maximal(values: dict[tuple[int, ...], float], nothing: float) -> list[frozenset[int]]:
     """Sets of higher value than all their subsets, the highest first; at least one, if there is any."""
     order = [frozenset(some) for some in sorted(values, key=lambda some: -values[some])]
     value = {frozenset(some): gain for some, gain in values.items()} | {frozenset(): nothing}
-    worthy = [
+    better = [
         some
         for some in order
         if all(value[some] > value.get(frozenset(part), -np.inf)
                for size in range(len(some)) for part in combinations(some, size))
     ]  # fmt: skip
-    return worthy or order[:1]
+    return better or order[:1]
 
 
 def tilted_gain(table: Floats, y: Codes, blocks: Codes, weight: Floats | None = None) -> tuple[float, float]:

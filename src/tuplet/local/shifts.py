@@ -1,11 +1,12 @@
 """Logistic regressions in two layers: one shared by all values of a parent, and small shifts of it for each.
 
-The model without parents says p_0(y | x). With the value v of a parent its logits are shifted,
+The model without parents is p_0(y | x). With the value v of a parent its logits are shifted,
 
     p(y | x, v) = softmax(log p_0(y | x) + W_v x + b_v),
 
-and the shifts are penalised: the models of all values lean on the shared one, a rare value more than a common
-one. p_0 is itself a shift of the training frequencies. Everything is the maximum of one penalised likelihood,
+and the shifts are penalised: the models of all values are shrunk to the shared one, that of a rare value more
+than that of a common one. p_0 is itself a shift of the training frequencies. Everything is the maximum of one
+penalised likelihood,
 
     sum_i w_i log p(y_i | x_i, v_i) - ||W||^2 / (2 C) - s KL(p_0(. | mean x) || p(. | mean x, v)),
 
@@ -24,27 +25,28 @@ from scipy import sparse
 from scipy.special import log_expit, log_softmax
 
 from tuplet.exceptions import ConvergenceWarning
-from tuplet.kernels import fit_shifts, sort_rows
-from tuplet.local.inputs import Features
-from tuplet.local.smoothed import require_size
+from tuplet.kernels import fit_shifts
+from tuplet.local.blocks import sort_into_blocks
+from tuplet.local.inputs import Features, require_size
+from tuplet.local.many_logistic import principal_axes
 from tuplet.typing import UNKNOWN, Codes, Floats
 
 STRENGTH = 1.0
 """Number s of pseudo-rows."""
 
 NEGLIGIBLE = 1e-8
-"""Weight of a row, beside the pseudo-row's, up to which it is not looked at."""
+"""Weight of a row, relative to a pseudo-row's, up to which it is left out."""
 
 TOL, MAX_ITER = 1e-4, 1000
 """Largest entry of the gradient, in units of a row's, and limit of iterations; scikit-learn's tolerance."""
 
 
 @dataclass(frozen=True)
-class Columns:
-    """Standardised features, turned to their principal axes; missing numbers become the mean.
+class PrincipalColumns:
+    """Standardised features, rotated to their principal axes; missing numbers become the mean.
 
-    The turn changes neither penalty nor answer, but makes a diagonal a good preconditioner, leaves no more
-    columns than there are rows, and puts those first along which rows differ most.
+    The rotation changes neither penalty nor result, but makes a diagonal a good preconditioner, leaves no
+    more columns than there are rows, and puts those first along which rows differ most.
 
     Parameters
     ----------
@@ -58,7 +60,7 @@ class Columns:
     basis: Floats
 
     @classmethod
-    def learn(cls, X: Features, weight: Floats) -> Columns:
+    def learn(cls, X: Features, weight: Floats) -> PrincipalColumns:
         """Learn means, scales and axes from rows X with weights (n,)."""
         X = _dense(X)
         known = ~np.isnan(X)
@@ -70,7 +72,8 @@ class Columns:
             weight @ (centred / size) ** 2 / total
         )  # squares of the largest numbers overflow
         scale[scale <= 1e-12 * (np.abs(mean) + 1e-300)] = 1.0  # constant up to rounding
-        return cls(mean, scale, _axes(centred / scale, weight))
+        axes = principal_axes(centred / scale * np.sqrt(weight)[:, None])
+        return cls(mean, scale, np.ascontiguousarray(axes[:, ::-1]) if len(X) >= X.shape[1] else axes)
 
     def apply(self, X: Features) -> Floats:
         """Return the columns (n, r) of rows X."""
@@ -84,15 +87,6 @@ def _dense(X: Any) -> Floats:
         require_size("Sparse features as a dense table", *table.shape)
         X = table.toarray()
     return np.asarray(X, dtype=np.float64)
-
-
-def _axes(standard: Floats, weight: Floats) -> Floats:
-    n, d = standard.shape
-    weighted = standard * np.sqrt(weight)[:, None]
-    if n >= d:
-        return np.ascontiguousarray(np.linalg.eigh(weighted.T @ weighted)[1][:, ::-1])
-    _, lengths, axes = np.linalg.svd(weighted, full_matrices=False)
-    return np.ascontiguousarray(axes[lengths > lengths.max(initial=0.0) * d * np.finfo(float).eps].T)
 
 
 @dataclass(frozen=True)
@@ -157,7 +151,7 @@ class Shifts:
             Inverse strength of the penalty.
         tol : float
         start : Shifts, optional
-            Where to begin; at zero unless told.
+            Where to begin; by default at zero.
         """
         n, c, width = len(y), len(offset), Z.shape[1] + 1
         theta = np.zeros((n_blocks, c, width)) if start is None else start.theta.copy()
@@ -186,7 +180,7 @@ def _with_pseudo_rows(
     rows = np.concatenate([used, np.full(q * k, len(y))])
     labels = np.concatenate([y[used], np.tile(possible, q)])
     masses = np.concatenate([weight[used], np.tile(pseudo[possible], q)])
-    order, starts = sort_rows(np.concatenate([blocks[used], np.repeat(np.arange(q), k)]), q)
+    order, starts = sort_into_blocks(np.concatenate([blocks[used], np.repeat(np.arange(q), k)]), q)
     return rows[order], starts, labels[order], masses[order]
 
 

@@ -10,15 +10,12 @@ import numpy as np
 from sklearn import config_context
 from sklearn.base import clone
 
-from tuplet.exceptions import InputError, IntractableError
+from tuplet.exceptions import InputError
 from tuplet.local.calibration import Calibration, calibrated
 from tuplet.local.estimators import name_of, require_probabilities, weight_arguments
-from tuplet.local.inputs import Features, n_rows, take_rows
+from tuplet.local.inputs import Features, n_rows, require_size, take_rows
 from tuplet.local.parallel import one_blas_thread
 from tuplet.typing import UNKNOWN, Codes, Floats
-
-MAX_CELLS = 2**27
-"""Cells of one dense array of inputs, probabilities or table entries (1 GiB of floats)."""
 
 
 @dataclass(frozen=True)
@@ -31,9 +28,9 @@ class SmoothedClassifier:
 
         p'(y) = (N p(y) + (count(y) + 1) / (N + k)) / (N + 1)
 
-    which fades as N grows and is the marginal where there is nothing to learn from.
+    which fades as N grows and is the marginal where there are no rows to learn from.
 
-    Trees, their ensembles and neighbours are too sure of themselves, which a pseudo-row cannot mend. Their
+    Trees, their ensembles and neighbours are overconfident, which a pseudo-row cannot correct. Their
     probabilities p are calibrated first, by rows that they were not fitted to; see `Calibration`.
 
     Parameters
@@ -93,7 +90,7 @@ class SmoothedClassifier:
 
     def proba(self, inputs: Features) -> Floats:
         """Probabilities (n, c) of the seen classes, calibrated but not smoothed."""
-        with one_blas_thread():  # chains ask when they are queried, which is after `predict_joint`
+        with one_blas_thread():  # chains are evaluated when they are queried, after `predict_joint`
             proba = np.array(self.estimator.predict_proba(inputs), dtype=float)  # a copy: it is changed below
         if proba.shape[1] != len(self.classes):
             raise InputError(
@@ -131,12 +128,3 @@ def _fit(estimator: Any, inputs: Features, y: Codes, weight: Floats | None) -> A
         # Combinations of labels may be many and rare; they are classes all the same.
         warnings.filterwarnings("ignore", message="The number of unique classes is greater than 50%")
         return fitted.fit(inputs, y, **weight_arguments(fitted, weight))
-
-
-def require_size(what: str, n: int, width: int) -> None:
-    """Raise `IntractableError` where a dense (n, width) array would not be reasonable."""
-    if n * width > MAX_CELLS:
-        raise IntractableError(
-            f"{what} needs an array of {n:,} x {width:,} cells (limit {MAX_CELLS:,}); merge rare categories"
-            " or work on fewer rows at a time."
-        )

@@ -13,15 +13,15 @@ from scipy import sparse
 
 from tuplet.exceptions import InputError
 from tuplet.local.base import Bound, LocalModel
-from tuplet.local.blocks import Experts
-from tuplet.local.experts import ClassifierExperts, Prepared
-from tuplet.local.inputs import Features, n_rows, take_rows
+from tuplet.local.blocks import BlockClassifiers
+from tuplet.local.experts import ManyClassifiers, Prepared
+from tuplet.local.inputs import Features, n_rows, require_size, take_rows
 from tuplet.local.logistic import default_estimator
-from tuplet.local.smoothed import SmoothedClassifier, require_size
+from tuplet.local.smoothed import SmoothedClassifier
 from tuplet.typing import UNKNOWN, Codes, Floats
 
 STRENGTH = 5.0
-"""How many rows the model without parents is worth, unless told otherwise.
+"""How many rows the model without parents is worth by default.
 
 Held-out log-likelihoods of families with three parents, in one fold: on Rf1, where splitting is right, all
 from 1 to 10 are alike (-0.123 to -0.124 a row); on Adult, where it is not, more is better (-0.697 with 1,
@@ -37,12 +37,12 @@ _TABLE_CELLS = 2**24
 class SplitModel(LocalModel):
     """One classifier for each configuration of the parents, which backs off to the model without parents.
 
-    A configuration c with the rows of weight N_c and the classifier p_c answers
+    A configuration c with rows of weight N_c and the classifier p_c has the probabilities
 
         p'(y | x, c) = (N_c p_c(y | x) + s p_0(y | x)) / (N_c + s),
 
     where p_0 is learnt from all rows and smoothed (see `SmoothedClassifier`). So configurations that are
-    rare, empty, or lack classes lean on p_0, and no probability is zero.
+    rare, empty, or lack classes are close to p_0, and no probability is zero.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class SplitModel(LocalModel):
 
     Notes
     -----
-    A row with an unknown parent teaches p_0 alone. A configuration whose rows do not suffice for the
+    A row with an unknown parent is used for p_0 alone. A configuration whose rows do not suffice for the
     estimator (such as cross-validation inside of it) is left to p_0; an estimator that cannot be fitted to
     all rows raises its error.
 
@@ -107,7 +107,7 @@ class SplitModel(LocalModel):
         return self
 
     def log_proba(self, X: Features, parents: Codes) -> Floats:
-        """See `LocalModel.log_proba`; where a parent is `UNKNOWN` the model without parents answers."""
+        """See `LocalModel.log_proba`; where a parent is `UNKNOWN` it is that without parents."""
         Z = self.prepared_.ready(X)
         return self._log_proba(Z, configurations(parents, self.parent_cards_), self.base_.proba(Z))
 
@@ -121,9 +121,9 @@ class SplitModel(LocalModel):
         Z = self.prepared_.ready(X)
         places = list(range(len(self.parent_cards_))) if positions is None else list(positions)
         cells = math.prod(self.parent_cards_) * self.child_card_ * n_rows(Z)
-        if not isinstance(self.experts_, ClassifierExperts) and cells <= _TABLE_CELLS:
-            return _Looked(np.moveaxis(self._log_table(Z), 1, 2), places, self.parent_cards_)
-        return _Asked(self, Z, self.base_.proba(Z), places)
+        if not isinstance(self.experts_, ManyClassifiers) and cells <= _TABLE_CELLS:
+            return _Tabulated(np.moveaxis(self._log_table(Z), 1, 2), places, self.parent_cards_)
+        return _OnDemand(self, Z, self.base_.proba(Z), places)
 
     def _log_proba(self, Z: Features, blocks: Codes, base: Floats) -> Floats:
         """Log-probabilities (n, k) of prepared rows, for which p_0 gives `base` (n, k)."""
@@ -148,13 +148,13 @@ class Base:
 
     Parameters
     ----------
-    experts : Experts
+    experts : BlockClassifiers
         Of one block.
     smoothing : SmoothedClassifier
         Without a classifier: its smoothing alone is used.
     """
 
-    experts: Experts
+    experts: BlockClassifiers
     smoothing: SmoothedClassifier
 
     @classmethod
@@ -201,8 +201,8 @@ def configurations(parents: Codes, cards: Sequence[int]) -> Codes:
 
 
 @dataclass(frozen=True)
-class _Looked:
-    """Everything was evaluated already."""
+class _Tabulated:
+    """A table of all values."""
 
     table: Floats  # (q, n, k)
     places: list[int]
@@ -218,8 +218,8 @@ class _Looked:
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """The classifiers are asked once for each distinct pair of a row and a configuration."""
+class _OnDemand:
+    """The classifiers are evaluated once for each distinct pair of a row and a configuration."""
 
     model: SplitModel
     Z: Features

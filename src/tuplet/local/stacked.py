@@ -14,10 +14,10 @@ from scipy import sparse
 
 from tuplet.local.base import Bound, LocalModel
 from tuplet.local.columns import admit_columns
-from tuplet.local.inputs import Features, n_rows, put_beside, take_rows
+from tuplet.local.inputs import Features, n_rows, put_beside, require_size, take_rows
 from tuplet.local.logistic import default_estimator, is_additive, linear_predictor, probabilities
 from tuplet.local.onehot import OneHot
-from tuplet.local.smoothed import SmoothedClassifier, require_size
+from tuplet.local.smoothed import SmoothedClassifier
 from tuplet.typing import UNKNOWN, Codes, Floats
 
 _CHUNK_CELLS = 2**22
@@ -39,7 +39,7 @@ class StackedModel(LocalModel):
     estimator : classifier, optional
         Anything with `predict_proba`; `default_estimator()` if None. Cloned, never fitted itself.
     parent_labels : sequence of sequences of str, optional
-        Column names for the values of each parent, for estimators that see a frame ("species=Adelie").
+        Column names for the values of each parent, for estimators that get a frame ("species=Adelie").
 
     Examples
     --------
@@ -104,7 +104,7 @@ class StackedModel(LocalModel):
     # -- parents as columns -------------------------------------------------------------------------------
 
     def inputs(self, X: Features, parents: Codes) -> Features:
-        """Return what the classifier sees: X with the columns of codes of the parents (n, p) beside it."""
+        """Return the inputs of the classifier: X and the columns of codes of the parents (n, p)."""
         return self._beside(X, self.one_hot_.columns(parents))
 
     def _without_parents(self, X: Features) -> Features:
@@ -203,7 +203,7 @@ class _Additive:
 
 @dataclass(frozen=True)
 class _Pairs:
-    """The classifier is asked for each distinct pair of a row and values of its parents."""
+    """The classifier is evaluated for each distinct pair of a row and values of its parents."""
 
     model: StackedModel
     X: Features

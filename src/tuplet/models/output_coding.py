@@ -12,8 +12,7 @@ from sklearn.utils import Tags
 from tuplet.exceptions import InputError
 from tuplet.inference import BeliefPropagation, Engine, Exact, Factor
 from tuplet.joint import FactorGraph, JointDistribution
-from tuplet.local.inputs import Features, n_rows
-from tuplet.local.smoothed import require_size
+from tuplet.local.inputs import Features, n_rows, require_size
 from tuplet.models.base import JointClassifier
 from tuplet.models.label_regression import fit_labels
 from tuplet.models.links import Link, estimators_by_variable, fit_links

@@ -16,8 +16,7 @@ from sklearn.tree._tree import Tree
 from tuplet.exceptions import InputError
 from tuplet.joint import Atoms, FactorGraph, JointDistribution, Mixture
 from tuplet.local.estimators import name_of, seeded
-from tuplet.local.inputs import Features
-from tuplet.local.smoothed import require_size
+from tuplet.local.inputs import Features, require_size
 from tuplet.models.base import JointClassifier
 from tuplet.typing import UNKNOWN, Codes, Floats, Seed
 

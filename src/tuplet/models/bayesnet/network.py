@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tuplet.inference import Factor
-from tuplet.local.fixed import ObservedModel
 from tuplet.local.inputs import Features, take_rows
-from tuplet.local.mixed_families import MixedFamilyScorer, Role
+from tuplet.local.mixed_families import MixedFamilyScorer, ObservedModel, Role
 from tuplet.models.bayesnet.views import FeatureViews
 from tuplet.structure import ParentSets
 
@@ -69,6 +68,6 @@ class Network:
         discrete = self.views.discrete
         codes = self.views.codes(take_rows(X, np.array([row])))[0]
         return tuple(
-            tuple(f"{discrete.names[f]}={discrete.value(f, int(codes[f]))}" for f in some)
+            tuple(f"{discrete.names[f]}={discrete.state(f, int(codes[f]))}" for f in some)
             for some in self.features
         )

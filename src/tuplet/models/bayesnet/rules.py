@@ -9,9 +9,8 @@ import numpy as np
 
 from tuplet.exceptions import InputError
 from tuplet.inference import Engine
-from tuplet.local.criteria import Score
+from tuplet.local.criteria import Parametrisation, Score
 from tuplet.local.mixed_families import Role
-from tuplet.local.penalties import Parametrisation
 
 _WIDEST_TABLE = 2**16
 """Cells of the largest table that prediction needs for a row, unless `max_width` says otherwise."""

@@ -7,10 +7,10 @@ from typing import Any, get_args
 
 import numpy as np
 
-from tuplet.local.children import is_deterministic
-from tuplet.local.criteria import resolve
+from tuplet.local.criteria import resolve_criterion
 from tuplet.local.families import FamilyScorer
 from tuplet.local.inputs import Features
+from tuplet.local.logistic import is_logistic_pipeline
 from tuplet.local.mixed_families import MixedFamilyScorer, Role
 from tuplet.local.screening import Shortlist
 from tuplet.models.bayesnet.learning import Scorer
@@ -33,7 +33,7 @@ def possible_roles(
             views.require_parted(estimators)
         return (discrete_as,)
     nothing = not views.discrete.columns or not max_features or not views.can_part(estimators)
-    return ("inputs",) if nothing or resolve(criterion, estimators) == "cv" else get_args(Role)
+    return ("inputs",) if nothing or resolve_criterion(criterion, estimators) == "cv" else get_args(Role)
 
 
 def make_scorer(
@@ -67,8 +67,8 @@ def make_scorer(
 
 def is_slow(criterion: Any, estimators: Sequence[Any]) -> bool:
     """Return whether scores are cross-validated fits of something else than compiled regressions."""
-    compiled = all(each is None or is_deterministic(each) for each in estimators)
-    return not compiled and resolve(criterion, estimators) == "cv"
+    compiled = all(each is None or is_logistic_pipeline(each) for each in estimators)
+    return not compiled and resolve_criterion(criterion, estimators) == "cv"
 
 
 def shorten(scorer: MixedFamilyScorer, size: int | None, cards: Sequence[int], **settings: Any) -> Scorer:

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from tuplet.exceptions import InputError
 from tuplet.local.columns import takes_frames
-from tuplet.local.discrete import DiscreteFeatures, as_categories, declared_columns, named_columns
+from tuplet.local.discrete import DiscreteColumns, as_categories, declared_columns, named_columns
 from tuplet.local.encoding import FeatureEncoder, encoder_for
 from tuplet.local.estimators import name_of
 from tuplet.local.inputs import Features, n_rows
@@ -58,7 +58,7 @@ class FeatureViews:
     Parameters
     ----------
     columns : Columns
-    discrete : DiscreteFeatures
+    discrete : DiscreteColumns
         Those that may be parents.
     others : tuple of int
         Positions of the columns that are not discrete.
@@ -69,7 +69,7 @@ class FeatureViews:
     """
 
     columns: Columns
-    discrete: DiscreteFeatures
+    discrete: DiscreteColumns
     others: tuple[int, ...]
     whole: FeatureEncoder | None
     rest: FeatureEncoder | None
@@ -79,7 +79,7 @@ class FeatureViews:
         cls, X: Features, columns: Columns, whole: FeatureEncoder | None, estimators: Sequence[Any]
     ) -> FeatureViews:
         """Learn from the training rows."""
-        discrete = DiscreteFeatures.learn(X, columns.discrete, columns.names)
+        discrete = DiscreteColumns.learn_values(X, columns.names, columns.discrete)
         others = tuple(j for j in range(X.shape[1]) if j not in set(columns.discrete))
         rest = None
         if columns.discrete and others:

@@ -14,9 +14,9 @@ from tuplet.delegates import delegate
 from tuplet.exceptions import InputError
 from tuplet.inference import Engine, Exact, Factor
 from tuplet.joint import FactorGraph, JointDistribution
+from tuplet.local.discrete import DiscreteColumns
 from tuplet.local.inputs import Features, n_rows
 from tuplet.models.base import JointClassifier
-from tuplet.models.generative.columns import DiscreteColumns
 from tuplet.models.generative.files import from_network, to_network
 from tuplet.models.generative.tables import count_tables, gap_factors, known_factors, touched_families
 from tuplet.networks import (

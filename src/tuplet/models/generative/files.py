@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from tuplet.exceptions import InputError
+from tuplet.local.discrete import Bins, Column, DiscreteColumns, Values
 from tuplet.local.nominal import Nominal
-from tuplet.models.generative.columns import Bins, Column, DiscreteColumns, Values
 from tuplet.networks import Network, ThreePartGraph
 from tuplet.space import ClassSpace
 from tuplet.space.containers import listing
@@ -87,10 +87,10 @@ def from_network(
         tables.append(network.tables[old].transpose(*axes, len(members)))
     names = [network.names[old] for old in order]
     space = ClassSpace(tuple(names[:d]), tuple(_labels(network, name) for name in names[:d]))
-    columns = DiscreteColumns(
-        tuple(names[d:]), tuple(_column(network, name, j) for j, name in enumerate(names[d:]))
-    )
-    return space, columns, ThreePartGraph(tuple(parents), d), tables
+    features = tuple(names[d:])
+    columns = tuple(_column(network, name, j) for j, name in enumerate(features))
+    discrete = DiscreteColumns(features, columns, tuple(range(len(features))))
+    return space, discrete, ThreePartGraph(tuple(parents), d), tables
 
 
 def _distinct(names: list[str]) -> list[str]:

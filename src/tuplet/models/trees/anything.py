@@ -11,9 +11,9 @@ import numpy as np
 from tuplet.inference import Factor
 from tuplet.joint import FactorGraph
 from tuplet.local.base import LocalModel
+from tuplet.local.criteria import Parametrisation
 from tuplet.local.families import FamilyScorer
 from tuplet.local.inputs import Features, n_rows
-from tuplet.local.penalties import Parametrisation
 from tuplet.models.trees.gains import EdgeScores
 from tuplet.structure import ParentSets
 from tuplet.typing import UNKNOWN, Codes, Floats

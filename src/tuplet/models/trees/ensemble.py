@@ -8,8 +8,8 @@ import numpy as np
 
 from tuplet.exceptions import InputError
 from tuplet.joint import JointDistribution
+from tuplet.local.criteria import Parametrisation
 from tuplet.local.inputs import Features, n_rows
-from tuplet.local.penalties import Parametrisation
 from tuplet.models.base import JointClassifier
 from tuplet.models.links import estimators_by_variable
 from tuplet.models.mixtures.base import mixture_of

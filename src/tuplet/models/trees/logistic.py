@@ -10,9 +10,9 @@ import numpy as np
 
 from tuplet.inference import Factor
 from tuplet.joint import FactorGraph, JointDistribution
+from tuplet.local.criteria import Parametrisation
 from tuplet.local.inputs import Features
-from tuplet.local.penalties import Parametrisation
-from tuplet.local.shifts import Columns, Shared, Shifts, log_proba, own_log_proba
+from tuplet.local.shifts import PrincipalColumns, Shared, Shifts, log_proba, own_log_proba
 from tuplet.models.cross_fitting import fold_weights
 from tuplet.models.trees.gains import (
     ROUGHLY,
@@ -65,7 +65,7 @@ class LogisticTree:
     Parameters
     ----------
     parents : ParentSets
-    columns : Columns
+    columns : PrincipalColumns
     alone, shared : Shared
         Models of variables without a parent, and those that parents shift; the same objects for all trees on
         the same rows.
@@ -76,7 +76,7 @@ class LogisticTree:
     """
 
     parents: ParentSets
-    columns: Columns
+    columns: PrincipalColumns
     alone: Shared
     shared: Shared
     shifts: tuple[Shifts, ...]
@@ -146,7 +146,7 @@ class LogisticTrees:
         self.codes, self.cards, self.settings = np.ascontiguousarray(codes), tuple(cards), settings
         whole = np.ones(len(codes)) if weight is None else weight
         self.weight = whole if learnt is None else whole * learnt
-        self.columns = Columns.learn(X, self.weight)
+        self.columns = PrincipalColumns.learn(X, self.weight)
         Z = self.columns.apply(X)
         self.Z = np.concatenate([Z, np.zeros((1, Z.shape[1]))])  # the mean, for pseudo-rows
         self.leading = np.ascontiguousarray(self.Z[:, : N_LEADING if self._is_split else 0])

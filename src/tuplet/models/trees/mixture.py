@@ -8,8 +8,8 @@ from typing import Any, Literal, final
 import numpy as np
 
 from tuplet.joint import JointDistribution
+from tuplet.local.criteria import Parametrisation
 from tuplet.local.inputs import Features
-from tuplet.local.penalties import Parametrisation
 from tuplet.models.given_edges import Pairs, given_edges
 from tuplet.models.links import estimators_by_variable
 from tuplet.models.mixtures.base import GrownMixture, MakeSource, MapInference, Sizes

@@ -10,8 +10,8 @@ import pandas as pd
 from tuplet.delegates import delegate
 from tuplet.exceptions import InputError
 from tuplet.joint import FactorGraph, JointDistribution
+from tuplet.local.criteria import Parametrisation
 from tuplet.local.inputs import Features
-from tuplet.local.penalties import Parametrisation
 from tuplet.models.base import JointClassifier
 from tuplet.models.explanation import LocalNetwork
 from tuplet.models.given_edges import Pairs, given_edges, given_parents
