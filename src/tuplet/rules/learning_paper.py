@@ -7,18 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import beta
 
-from tuplet.rules.learning_data import Evidence
-from tuplet.rules.learning_dense import DensePasses
-from tuplet.rules.learning_terms import STRONGEST, AnyTerm, Term
+from tuplet.rules.learning_data import STRONGEST, Evidence, LearnedTerm, Term
 from tuplet.typing import Codes, Floats
-
-_LEAK = 0.999
-
-_LARGEST = 2**14
-"""Combinations of labels up to which all of them are listed; beyond, variables are eliminated."""
 
 
 @dataclass(frozen=True)
@@ -54,12 +46,12 @@ class PaperSettings:
 
 def learn_as_in_the_paper(
     evidence: Evidence,
-    fixed: Sequence[AnyTerm],
+    fixed: Sequence[Term],
     n_rules: int,
     settings: PaperSettings,
     rng: np.random.Generator,
-) -> list[Term]:
-    """Return rules in canonical form; fewer than asked for if some of them say nothing.
+) -> list[LearnedTerm]:
+    """Return rules in canonical form; fewer than `n_rules` if some of them have no effect.
 
     Adam ascends the mean log-likelihood of small batches plus a regulariser that fades. Scopes are drawn at
     random and stay: in the reference, too, they hardly ever differ from the random start.
@@ -69,11 +61,11 @@ def learn_as_in_the_paper(
     scopes = np.sort([rng.choice(len(cards), length, replace=False) for _ in range(n_rules)], axis=1)
     owners = cards[scopes].reshape(-1)
     q = rng.uniform(0.9, 1.0, owners.sum())
-    passes = _passes(evidence, scopes, fixed)
     first, second = np.zeros_like(q), np.zeros_like(q)
     for step in range(1, settings.n_iterations + 1):
         rows = rng.choice(evidence.n, min(settings.batch, evidence.n), replace=False)
-        gradient = passes.gradient(q, rows)[1] / evidence.weights[rows].sum()
+        gradient = _slope(evidence.rows(rows), fixed, _terms(q, scopes, cards)) / q
+        gradient /= evidence.weights[rows].sum()
         gradient += settings.decay ** (step - 1) * regulariser(q, owners, settings)[1]
         first = 0.9 * first + 0.1 * gradient
         second = 0.999 * second + 0.001 * gradient**2
@@ -108,24 +100,14 @@ def regulariser(q: Floats, owners: Codes, settings: PaperSettings) -> tuple[floa
     return value, np.repeat(slope / (mean * owners), owners) * weight
 
 
-def _terms(q: Floats, scopes: Codes, cards: Codes) -> list[Term]:
+def _terms(q: Floats, scopes: Codes, cards: Codes) -> list[LearnedTerm]:
     costs = iter(np.split(-np.log(q), np.cumsum(cards[scopes].reshape(-1))[:-1]))
-    return [Term(tuple(map(int, scope)), STRONGEST, tuple(next(costs) for _ in scope)) for scope in scopes]
+    return [
+        LearnedTerm(tuple(map(int, scope)), STRONGEST, tuple(next(costs) for _ in scope)) for scope in scopes
+    ]
 
 
-class _Eliminating:
-    """What `DensePasses` gives, by eliminating variables: for more labels than can be listed."""
-
-    def __init__(self, evidence: Evidence, scopes: Codes, fixed: Sequence[AnyTerm]) -> None:
-        self.evidence, self.scopes, self.fixed = evidence, scopes, fixed
-
-    def gradient(self, q: Floats, rows: npt.NDArray[np.intp]) -> tuple[float, Floats]:
-        terms = _terms(q, self.scopes, np.asarray(self.evidence.cards))
-        value, slopes = self.evidence.rows(rows).value_and_gradient([*self.fixed, *terms])
-        return value, -np.concatenate([slope[1:] for slope in slopes[len(self.fixed) :]]) / q
-
-
-def _passes(evidence: Evidence, scopes: Codes, fixed: Sequence[AnyTerm]) -> DensePasses | _Eliminating:
-    if math.prod(evidence.cards) <= _LARGEST and not evidence.given:
-        return DensePasses(evidence, scopes, _LEAK, fixed)
-    return _Eliminating(evidence, scopes, fixed)
+def _slope(batch: Evidence, fixed: Sequence[Term], terms: Sequence[LearnedTerm]) -> Floats:
+    """Return the derivatives of the log-likelihood of a batch by the log q of all terms, (P,)."""
+    slopes = batch.gradient([*fixed, *terms])[len(fixed) :]
+    return -np.concatenate([slope[1:] for slope in slopes])

@@ -12,9 +12,8 @@ from scipy.special import expit, logit
 from tuplet.exceptions import InputError
 from tuplet.rules import NoisyOr, Rule, RuleFactor, RuleSet, compile_rules
 from tuplet.rules.learning import Learned, as_rule, learn_rules
-from tuplet.rules.learning_data import Evidence
+from tuplet.rules.learning_data import Evidence, GivenTerm
 from tuplet.rules.learning_search import Settings
-from tuplet.rules.learning_terms import GivenTerm
 from tuplet.space import ClassSpace
 from tuplet.typing import Codes, Floats
 

@@ -27,7 +27,7 @@ from tuplet.rules import NoisyOr, Rule, RuleJoint, compile_rules
 from tuplet.rules.calibration import CalibrationKind, learn_calibrator
 from tuplet.rules.effects import contributions
 from tuplet.rules.explain import Explanation, explain_row
-from tuplet.rules.learning_path import Learner
+from tuplet.rules.learning import Learner
 from tuplet.rules.ruleset import read_rules
 from tuplet.typing import UNKNOWN, Codes, Floats, Seed
 
