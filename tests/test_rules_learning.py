@@ -187,15 +187,6 @@ def test_the_same_seed_gives_the_same_rules_and_a_number_is_kept():
         np.testing.assert_array_equal(one.parameters, other.parameters)
 
 
-def test_restarts_are_never_worse_on_training_rows():
-    data = exclusive()
-    one, many = (
-        learn_rules(data, n_rules=2, n_restarts=k, rng=np.random.default_rng(5), progress=False)
-        for k in (1, 3)
-    )
-    assert data.log_gain(many.terms).sum() >= data.log_gain(one.terms).sum()
-
-
 def test_contributions_are_what_is_lost_without_a_rule():
     data = exclusive()
     learned = learn_rules(

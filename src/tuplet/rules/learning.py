@@ -100,7 +100,6 @@ def learn_rules(
     learner: Learner = "greedy",
     settings: Settings | None = None,
     n_folds: int = 3,
-    n_restarts: int = 1,
     rng: np.random.Generator,
     progress: Show = "auto",
 ) -> Learned:
@@ -124,9 +123,6 @@ def learn_rules(
         For "greedy".
     n_folds : int
         Folds that "auto" holds out in turn.
-    n_restarts : int
-        Times that everything is done with other random numbers; the one that is best on held-out rows (on
-        training rows, if the number of rules is given) is taken.
     rng : Generator
     progress : bool or "auto"
 
@@ -143,24 +139,14 @@ def learn_rules(
     settings = Settings() if settings is None else settings
     evidence = _allowed(evidence)
     given = fit_strengths(evidence, learnable, settings) if learnable and evidence.n else list(learnable)
-    strengths = tuple(term.strength for term in given)
     if n_rules == 0 or evidence.n < 2 or len(evidence.cards) < 2:
-        return Learned((), np.zeros(0), strengths)
+        return Learned((), np.zeros(0), tuple(term.strength for term in given))
     settings = _with_room(settings, evidence, given)
     search = _Search(evidence, given, settings, learner, n_rules, max_rules, n_folds)
-    best: tuple[float, list[LearnedTerm], _Path] | None = None
-    with Progress("Learning rules", n_restarts * search.n_steps, show=progress) as bar:
-        for stream in rng.spawn(n_restarts):
-            path = _Path(search, stream)
-            path.run(bar)
-            terms = path.chosen()
-            value = path.value(terms)
-            if best is None or value > best[0]:
-                best = value, terms, path
-            if path.interrupted:
-                break
-    assert best is not None
-    return _finish(evidence, given, strengths, best[1], best[2])
+    path = _Path(search, rng.spawn(1)[0])
+    with Progress("Learning rules", search.n_steps, show=progress) as bar:
+        path.run(bar)
+    return _finish(evidence, given, path)
 
 
 def _allowed(evidence: Evidence) -> Evidence:
@@ -187,10 +173,9 @@ def _with_room(settings: Settings, evidence: Evidence, given: Sequence[Term]) ->
     return replace(settings, max_cells=max(settings.max_cells, 2 * needed))
 
 
-def _finish(
-    evidence: Evidence, given: list[Term], strengths: tuple[float, ...], terms: list[LearnedTerm], path: _Path
-) -> Learned:
+def _finish(evidence: Evidence, given: list[Term], path: _Path) -> Learned:
     """Sort rules by what the training rows lose without each of them."""
+    terms = path.chosen()
     whole = evidence.weights @ evidence.log_gain([*given, *terms])
     without = [
         evidence.weights @ evidence.log_gain([*given, *terms[:k], *terms[k + 1 :]]) for k in range(len(terms))
@@ -199,7 +184,13 @@ def _finish(
     order = np.argsort(-lost, kind="stable")
     means, errors = path.held_out()
     return Learned(
-        tuple(terms[k] for k in order), lost[order], strengths, means, errors, path.sizes, path.interrupted
+        tuple(terms[k] for k in order),
+        lost[order],
+        tuple(term.strength for term in given),
+        means,
+        errors,
+        path.sizes,
+        path.interrupted,
     )
 
 
@@ -226,7 +217,7 @@ def as_rule(term: LearnedTerm, space: ClassSpace) -> NoisyOr:
 
 @dataclass(frozen=True, eq=False)
 class _Search:
-    """What all restarts share."""
+    """What is learned from, and how."""
 
     evidence: Evidence
     given: list[Term]
@@ -320,13 +311,6 @@ class _Path:
         if not len(means) or means.max() <= errors[int(np.argmax(means))]:
             return []
         return self.kept[self.sizes[int(np.argmax(means))]]
-
-    def value(self, terms: list[LearnedTerm]) -> float:
-        """Return how good the rules are: on held-out rows, if there are any."""
-        if self.parts:
-            return float(self.held_out()[0].max(initial=0.0)) if terms else 0.0
-        evidence = self.search.evidence
-        return float(evidence.weights @ evidence.log_gain([*self.search.given, *terms]))
 
 
 class _Part:

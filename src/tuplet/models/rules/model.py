@@ -139,7 +139,6 @@ class RuleModel:
         n_rules: int | Literal["auto"] = "auto",
         max_rules: int = 60,
         max_scope: int = 6,
-        n_restarts: int = 1,
         random_state: Seed = None,
         progress: Show = "auto",
     ) -> RuleModel:
@@ -155,7 +154,7 @@ class RuleModel:
         Y : labels, shape (n, m)
             Missing ones are allowed.
         sample_weight : array, shape (n,), optional
-        n_rules, max_rules, max_scope, n_restarts, random_state, progress
+        n_rules, max_rules, max_scope, random_state, progress
             As in `RuleStackingClassifier`.
         """
         log_beliefs, index = read_beliefs(self.space, beliefs, self.priors)
@@ -174,7 +173,6 @@ class RuleModel:
             n_rules=n_rules,
             max_rules=max_rules,
             max_scope=max_scope,
-            n_restarts=n_restarts,
             rng=np.random.default_rng(random_state),
             progress=progress,
         )
