@@ -220,7 +220,7 @@ def test_columns_by_position_work_for_arrays_and_names_do_not():
     quiet({"rain": (GaussianNB(), [0])}, n_rules=0).fit(X.to_numpy(), Y)
     with pytest.raises(InputError, match="no names"):
         quiet({"rain": (GaussianNB(), ["a"])}, n_rules=0).fit(X.to_numpy(), Y)
-    with pytest.raises(InputError, match=r"wants the columns.*z"):
+    with pytest.raises(InputError, match=r"expects the columns.*z"):
         quiet({"rain": (GaussianNB(), ["a", "z"])}, n_rules=0).fit(X, Y)
 
 
@@ -370,7 +370,7 @@ RAIN = of_rain()
             lambda model: model.add_classifier("rain", RAIN, 7),
             "the columns '7'; X has 'a', 'b', 'c'",
         ),
-        (lambda model: model.add_classifier("rain", RAIN, "age"), "wants the columns 'age'"),
+        (lambda model: model.add_classifier("rain", RAIN, "age"), "expects the columns 'age'"),
         (lambda model: model.add_classifier("rain", RAIN, {"a": 1}), "must be a name, a position"),
         (lambda model: model.add_classifier("rain", RAIN, slice("a", "b")), "slice of positions"),
         (lambda model: model.add_classifier("rain", RAIN), "fitted to 2 columns.* 3"),
@@ -424,14 +424,14 @@ def test_fitted_pipelines_may_choose_columns_themselves():
 @pytest.mark.parametrize("as_X", [np.asarray, sparse.csr_array])
 def test_columns_that_x_does_not_have_are_named(as_X):
     X, Y = data(n=40)
-    with pytest.raises(InputError, match="wants the columns '7'; X has 3 columns"):
+    with pytest.raises(InputError, match="expects the columns '7'; X has 3 columns"):
         quiet({"rain": (LogisticRegression(), [7])}, n_rules=0).fit(as_X(X), Y)
 
 
 def test_fitted_classifiers_of_another_number_of_outputs_are_refused():
     X, Y = data(n=80)
     two = RandomForestClassifier(3, random_state=0).fit(X, np.column_stack([Y["rain"], Y["rain"]]))
-    with pytest.raises(InputError, match="probabilities of 2 class variables, not of 3"):
+    with pytest.raises(InputError, match="probabilities of 3 class variables"):
         quiet(two, prefit=True, n_rules=0).fit(X, Y).predict(X)
 
 
@@ -465,7 +465,7 @@ def test_classifiers_with_labels_of_others_are_refused():
     model = quiet(GaussianNB()).fit(X, Y)
     before = model.predict_proba(X)
     numbers = GaussianNB().fit(X, (Y["rain"] == "yes").astype(int))
-    with pytest.raises(LabelError, match="classifier of 'rain' knows labels that the model does not"):
+    with pytest.raises(LabelError, match="classifier of 'rain' has labels that the model does not"):
         model.add_classifier("rain", numbers)
     for ours, theirs in zip(model.predict_proba(X), before, strict=True):
         np.testing.assert_array_equal(ours, theirs)
@@ -505,8 +505,8 @@ def test_rows_that_break_a_hard_rule_are_counted():
         ({"priors": 3}, "Priors must be a mapping"),
         ({"priors": {"mood": [np.nan] * 3}}, "one row of probabilities"),
         ({"priors": {"wet": [[0.5, 0.5]] * 2}}, "one row of probabilities"),
-        ({"estimators": {"rain": (GaussianNB(), "age")}}, "wants the columns 'age'"),
-        ({"estimators": {"rain": (GaussianNB(), 7)}}, "wants the columns '7'"),
+        ({"estimators": {"rain": (GaussianNB(), "age")}}, "expects the columns 'age'"),
+        ({"estimators": {"rain": (GaussianNB(), 7)}}, "expects the columns '7'"),
         ({"estimators": {"rain": (GaussianNB(), [0], 3)}}, "must be a classifier or"),
     ],
 )

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tuplet.exceptions import InputError
 from tuplet.models.rules.beliefs import read_priors
-from tuplet.models.rules.sources import Source, fitted_source
+from tuplet.models.rules.sources import BeliefSource, fitted_source
 from tuplet.models.rules.variables import widened
 from tuplet.rules import NoisyOr, Rule, RuleSet, compile_rules
 from tuplet.rules.calibration import Calibrator
@@ -26,7 +26,7 @@ class ChangeableRules:
     n_features_in_: int
     classes_: Any
     rules_: RuleSet
-    sources_: list[Source]
+    sources_: list[BeliefSource]
     calibrators_: dict[str, Calibrator]
     priors_: dict[str, Floats]
 

@@ -16,8 +16,7 @@ from tuplet.models.base import JointClassifier
 from tuplet.models.rules.beliefs import read_priors
 from tuplet.models.rules.changes import ChangeableRules
 from tuplet.models.rules.expert import Experts, learn_beside, split_experts
-from tuplet.models.rules.held_out import HeldOut, held_out_beliefs
-from tuplet.models.rules.sources import make_sources
+from tuplet.models.rules.sources import HeldOutBeliefs, held_out_beliefs, make_sources
 from tuplet.pages import Section
 from tuplet.plots.path import LearningPath, plot_path
 from tuplet.plots.rules import plot_rule_effects
@@ -74,8 +73,6 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
         Most class variables in a learned rule.
     n_folds : int
         Folds from which beliefs about training rows come.
-    n_restarts : int
-        Searches with other random numbers, of which the best is kept.
     random_state : int, Generator or None
         For the search for rules.
     n_jobs : int, optional
@@ -93,7 +90,7 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
     contributions_ : DataFrame
         The learned rules with the mean log-likelihood of a training row that is lost without each of them;
         the method `contributions` tells it of all rules and any rows.
-    sources_ : list of Source
+    sources_ : list of BeliefSource
         The fitted base classifiers.
     calibrators_ : dict of str to Calibrator
     priors_ : dict of str to array (k_j,)
@@ -135,7 +132,6 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
         max_rules: int = 60,
         max_scope: int = 6,
         n_folds: int = 5,
-        n_restarts: int = 1,
         random_state: Seed = None,
         n_jobs: int | None = None,
         progress: Show = "auto",
@@ -151,7 +147,6 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
         self.max_rules = max_rules
         self.max_scope = max_scope
         self.n_folds = n_folds
-        self.n_restarts = n_restarts
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.progress = progress
@@ -180,7 +175,7 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
         if learns or experts.places or self.calibration != "identity":
             held = held_out_beliefs(sources, space, X, codes, sample_weight, self.n_folds)
         else:
-            held = HeldOut(np.zeros(0, dtype=np.intp), {}, None)
+            held = HeldOutBeliefs(np.zeros(0, dtype=np.intp), {}, None)
         self.calibrators_ = {
             name: learn_calibrator(
                 self.calibration, table, codes[held.rows, space.position(name)], held.weights
@@ -191,7 +186,7 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
         self.sources_ = [source.fitted(X, space, codes, sample_weight) for source in sources]
 
     def _check_settings(self) -> None:
-        for name, least in (("n_folds", 2), ("max_rules", 0), ("max_scope", 2), ("n_restarts", 1)):
+        for name, least in (("n_folds", 2), ("max_rules", 0), ("max_scope", 2)):
             value = getattr(self, name)
             if not isinstance(value, (int, np.integer)) or value < least:
                 raise InputError(
@@ -221,7 +216,7 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
             self.priors_[name] = (counts + 1) / (counts.sum() + card)
         self.priors_ |= read_priors(self.space_, {} if self.priors is None else self.priors)
 
-    def _learn_rules(self, held: HeldOut, codes: Codes, experts: Experts) -> None:
+    def _learn_rules(self, held: HeldOutBeliefs, codes: Codes, experts: Experts) -> None:
         self.rules_, self.learned_ = learn_beside(
             experts,
             self.space_,
@@ -232,7 +227,6 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
             max_rules=self.max_rules,
             max_scope=self.max_scope,
             learner=self.learner,
-            n_restarts=self.n_restarts,
             rng=np.random.default_rng(self.random_state),
             progress=self.progress,
         )
