@@ -288,41 +288,46 @@ def test_rules_come_and_go():
     X, Y = data()
     model = quiet(GaussianNB(), n_rules=0).fit(X, Y)
     before = model.predict_proba(X)
-    assert model.add_rules(Rule("rain -> wet", 0.9, name="soaked")) is model
-    assert abs(model.predict_proba(X)[0] - before[0]).max() > 0.05
-    model.remove_rules("soaked")
-    np.testing.assert_allclose(model.predict_proba(X)[0], before[0])
+    more = model.add_rules(Rule("rain -> wet", 0.9, name="soaked"))
+    assert abs(more.predict_proba(X)[0] - before[0]).max() > 0.05
+    np.testing.assert_allclose(more.remove_rules("soaked").predict_proba(X)[0], before[0])
+    assert len(model.rules_) == 0
+    assert len(more.rules_) == 1
     with pytest.raises(InputError, match="no rule 3"):
         model.remove_rules(3)
+    with pytest.raises(InputError, match="add_rules: the probability of the rule 'rain -> wet'"):
+        model.add_rules(Rule("rain -> wet", "learn"))
 
 
 def test_classifiers_come_and_go():
     X, Y = data()
     model = quiet(GaussianNB(), n_rules=0).fit(X, Y)
     before = model.predict_proba(X)
-    model.remove_classifier("rain")
-    np.testing.assert_allclose(model.predict_proba(X)[0][0], model.priors_["rain"])
-    np.testing.assert_allclose(model.predict_proba(X)[1], before[1])
+    without = model.remove_classifier("rain")
+    np.testing.assert_allclose(without.predict_proba(X)[0][0], model.priors_["rain"])
+    np.testing.assert_allclose(without.predict_proba(X)[1], before[1])
     other = GaussianNB().fit(X[["a"]], Y["rain"])
-    model.add_classifier("rain", other, ["a"])
-    np.testing.assert_allclose(model.predict_proba(X)[0], other.predict_proba(X[["a"]]), atol=1e-5)
+    replaced = without.add_classifier("rain", other, ["a"])
+    np.testing.assert_allclose(replaced.predict_proba(X)[0], other.predict_proba(X[["a"]]), atol=1e-5)
     codes = model.space_.encode(Y)[:, 0]
     calibrator = learn_calibrator("temperature", other.predict_proba(X[["a"]]), codes)
-    model.add_classifier("rain", other, ["a"], calibrator)
-    assert model.calibrators_["rain"] is calibrator
+    assert model.add_classifier("rain", other, ["a"], calibrator).calibrators_["rain"] is calibrator
+    for table, same_table in zip(model.predict_proba(X), before, strict=True):
+        np.testing.assert_array_equal(table, same_table)
 
 
 def test_labels_come_and_go():
     X, Y = data()
     model = quiet(GaussianNB(), rules=["rain -> wet"], n_rules=0).fit(X, Y)
-    model.add_variable("umbrella", prior=[0.7, 0.3]).add_rules("umbrella <-> rain == yes")
-    answer = model.predict(X)
+    wider = model.add_variable("umbrella", prior=[0.7, 0.3]).add_rules("umbrella <-> rain == yes")
+    answer = wider.predict(X)
     assert list(answer.columns) == ["rain", "wet", "mood", "umbrella"]
     assert ((answer["umbrella"] == 1) == (answer["rain"] == "yes")).all()
-    model.remove_variable("rain")
-    assert len(model.rules_) == 0
-    assert list(model.predict(X).columns) == ["wet", "mood", "umbrella"]
-    np.testing.assert_allclose(model.predict_proba(X)[2][:, 1], 0.3)
+    narrower = wider.remove_variable("rain")
+    assert len(narrower.rules_) == 0
+    assert list(narrower.predict(X).columns) == ["wet", "mood", "umbrella"]
+    np.testing.assert_allclose(narrower.predict_proba(X)[2][:, 1], 0.3)
+    assert list(model.predict(X).columns) == ["rain", "wet", "mood"]
     with pytest.raises(InputError, match="already"):
         model.add_variable("mood")
 

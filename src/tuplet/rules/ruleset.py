@@ -108,7 +108,7 @@ class RuleSet(Sequence[Rule | NoisyOr]):
             raise InputError(f"There is no rule {which!r}; there are {len(self)}:\n{self}")
         return found[0]
 
-    def silent_on(self, variable: int, space: ClassSpace) -> RuleSet:
+    def without_variable(self, variable: int, space: ClassSpace) -> RuleSet:
         """Return the rules that do not name a variable, given by its position."""
         factors = self.compile(space)
         return RuleSet([rule for rule, f in zip(self.rules, factors, strict=True) if variable not in f.scope])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from copy import copy
 from typing import TYPE_CHECKING, Any, Literal, final
 
 import numpy as np
@@ -13,17 +14,17 @@ from tuplet.exceptions import InputError
 from tuplet.joint import JointDistribution
 from tuplet.local.inputs import Features, n_rows
 from tuplet.models.base import JointClassifier
-from tuplet.models.rules.beliefs import read_priors
-from tuplet.models.rules.changes import ChangeableRules
-from tuplet.models.rules.expert import Experts, learn_beside, split_experts
-from tuplet.models.rules.sources import HeldOutBeliefs, held_out_beliefs, make_sources
+from tuplet.models.rules.changes import ChangeableRules, KnowledgeBase
+from tuplet.models.rules.expert_rules import ExpertRules, compile_expert_rules, learn_beside
+from tuplet.models.rules.reading import read_priors
+from tuplet.models.rules.sources import HeldOutBeliefs, fitted_source, held_out_beliefs, make_sources
 from tuplet.pages import Section
 from tuplet.plots.path import LearningPath, plot_path
 from tuplet.plots.rules import plot_rule_effects
 from tuplet.progress import Show
 from tuplet.report.parts import named_table, path_pictures
 from tuplet.rules import NoisyOr, Rule, RuleJoint, compile_rules
-from tuplet.rules.calibration import CalibrationKind, learn_calibrator
+from tuplet.rules.calibration import CalibrationKind, Calibrator, learn_calibrator
 from tuplet.rules.effects import contributions
 from tuplet.rules.explain import Explanation, explain_row
 from tuplet.rules.learning import Learner
@@ -161,7 +162,7 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
         self._check_settings()
         space = self.space_
-        experts = split_experts(read_rules(self.rules, space), space)
+        experts = compile_expert_rules(read_rules(self.rules, space), space)
         labelled = (codes != UNKNOWN).any(axis=0)
         sources = make_sources(
             self.estimators,
@@ -216,7 +217,7 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
             self.priors_[name] = (counts + 1) / (counts.sum() + card)
         self.priors_ |= read_priors(self.space_, {} if self.priors is None else self.priors)
 
-    def _learn_rules(self, held: HeldOutBeliefs, codes: Codes, experts: Experts) -> None:
+    def _learn_rules(self, held: HeldOutBeliefs, codes: Codes, experts: ExpertRules) -> None:
         self.rules_, self.learned_ = learn_beside(
             experts,
             self.space_,
@@ -319,3 +320,60 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
         joint = self._joint_of(X)
         assert isinstance(joint, RuleJoint)
         return joint
+
+    # -- changing -----------------------------------------------------------------------------------------
+
+    @property
+    def _knowledge(self) -> KnowledgeBase:
+        check_is_fitted(self, "space_")
+        return KnowledgeBase(self.space_, self.rules_, self.priors_)
+
+    def _with_knowledge(self, knowledge: KnowledgeBase) -> RuleStackingClassifier:
+        space = knowledge.space
+        rules = knowledge.rules.settled("add_rules", "fit")
+        compile_rules(rules, space)  # an unknown name is an error here, not in every prediction
+        model = self
+        for name in self.space_.names:
+            model = model if name in space.names else model.remove_classifier(name)
+        model = copy(model)
+        model.space_, model.rules_, model.priors_ = space, rules, knowledge.priors
+        model.classes_ = space.categories[0] if space.single else list(space.categories)
+        return model
+
+    def add_classifier(
+        self, name: str, estimator: Any, columns: Any = None, calibrator: Calibrator | None = None
+    ) -> RuleStackingClassifier:
+        """Return a copy in which a fitted classifier gives the beliefs about a class variable.
+
+        It takes the place of the present one.
+
+        Parameters
+        ----------
+        name : str
+            The class variable.
+        estimator : classifier
+            Fitted elsewhere, to labels of this class variable.
+        columns : list, name, position or slice of positions, optional
+            Columns of X that it sees; all of them if None.
+        calibrator : Calibrator, optional
+            From `tuplet.rules.calibration.learn_calibrator`.
+        """
+        check_is_fitted(self, "space_")
+        name = self.space_.names[self.space_.position(name)]
+        source = fitted_source((name,), estimator, columns)
+        source.check_labels(self.space_)
+        source.check_columns(getattr(self, "feature_names_in_", None), self.n_features_in_)
+        model = self.remove_classifier(name)
+        model.sources_ = [*model.sources_, source]
+        if calibrator is not None:
+            model.calibrators_ = {**model.calibrators_, name: calibrator}
+        return model
+
+    def remove_classifier(self, name: str) -> RuleStackingClassifier:
+        """Return a copy without the classifier of a class variable, whose beliefs are then its prior."""
+        check_is_fitted(self, "space_")
+        name = self.space_.names[self.space_.position(name)]
+        model = copy(self)
+        model.sources_ = [kept for source in self.sources_ if (kept := source.without(name)) is not None]
+        model.calibrators_ = {key: each for key, each in self.calibrators_.items() if key != name}
+        return model

@@ -22,7 +22,7 @@ _LARGEST = 2**12
 
 
 @dataclass(frozen=True, eq=False)
-class Experts:
+class ExpertRules:
     """Rules of experts, compiled.
 
     Parameters
@@ -62,7 +62,7 @@ class Experts:
 
 
 def learn_beside(
-    experts: Experts,
+    experts: ExpertRules,
     space: ClassSpace,
     log_beliefs: Sequence[Floats],
     codes: Codes,
@@ -78,7 +78,7 @@ def learn_beside(
     rules : RuleSet
         Those of the experts, then the learned ones.
     learned : Learned
-        What `learn_rules`, which gets the other settings, says of them.
+        The result of `learn_rules`, which gets the other settings.
     """
     row_weights = np.ones(len(codes)) if weights is None else weights
     evidence = Evidence(tuple(log_beliefs), codes, row_weights, experts.fixed_factors)
@@ -87,7 +87,7 @@ def learn_beside(
     return RuleSet([*experts.with_strengths(learned.strengths), *found]), learned
 
 
-def split_experts(rules: RuleSet, space: ClassSpace) -> Experts:
+def compile_expert_rules(rules: RuleSet, space: ClassSpace) -> ExpertRules:
     """Compile rules and find those whose probability is to be learned."""
     factors = compile_rules(rules, space)
     places = tuple(k for k, rule in enumerate(rules) if isinstance(rule, Rule) and rule.learned)
@@ -97,4 +97,4 @@ def split_experts(rules: RuleSet, space: ClassSpace) -> Experts:
                 f"The probability of {rules[k].title!r} cannot be learned: the rule has"
                 f" {factors[k].n_cells:,} combinations of labels (limit {_LARGEST:,}). Give it a fixed p."
             )
-    return Experts(rules, factors, places)
+    return ExpertRules(rules, factors, places)
