@@ -9,8 +9,7 @@ from tuplet.joint.base import all_outcomes
 from tuplet.models.rules.model import RuleModel
 from tuplet.plots.rules import plot_rule_effects
 from tuplet.rules import Rule, RuleJoint, compile_rules
-from tuplet.rules.effects import contributions, log_odds, rule_effects
-from tuplet.rules.explain import explain
+from tuplet.rules.explain import contributions, explain, log_odds, rule_effects
 from tuplet.space import ClassSpace
 
 matplotlib.use("Agg")

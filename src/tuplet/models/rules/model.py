@@ -1,4 +1,4 @@
-"""Rules over given beliefs: for those who have sensors or models of their own, not features."""
+"""Rules over given beliefs: of sensors, or of models that were fitted elsewhere."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from tuplet.plots.rules import plot_rule_effects
 from tuplet.prediction import JointPrediction
 from tuplet.progress import Show
 from tuplet.rules import NoisyOr, Rule, RuleJoint, RuleSet, compile_rules
-from tuplet.rules.effects import contributions
-from tuplet.rules.explain import Explanation, explain_row
+from tuplet.rules.explain import Explanation, contributions, explain_row
 from tuplet.rules.joint import Method, check_method
 from tuplet.rules.learning import Learned
 from tuplet.rules.ruleset import read_rules
@@ -122,7 +121,7 @@ class RuleModel(ChangeableRules):
         Returns
         -------
         JointPrediction
-            Where sums are estimated, its `distribution.converged` tells rows that can be relied on.
+            Where sums are estimated, its `distribution.converged` marks the rows that can be relied on.
         """
         joint, index = self._joint(beliefs)
         return JointPrediction(joint, self.space, index)
@@ -151,7 +150,7 @@ class RuleModel(ChangeableRules):
         ----------
         beliefs : mapping of names of class variables to tables
             As in `predict_joint`. They must come from sensors or classifiers that have not seen these labels;
-            rules learned from beliefs that know the answer trust them too much.
+            otherwise the learned rules trust the beliefs too much.
         Y : labels, shape (n, m)
             Missing ones are allowed.
         sample_weight : array, shape (n,), optional
@@ -184,7 +183,7 @@ class RuleModel(ChangeableRules):
     # -- reading ------------------------------------------------------------------------------------------
 
     def explain(self, beliefs: Mapping[str, Any], row: int = 0) -> Explanation:
-        """Say which rules moved which labels of a row, and by how many log-odds."""
+        """Return which rules moved which labels of a row, and by how many log-odds."""
         return explain_row(self.joint(beliefs), self.space, row)
 
     def plot_explanation(

@@ -25,8 +25,7 @@ from tuplet.progress import Show
 from tuplet.report.parts import named_table, path_pictures
 from tuplet.rules import NoisyOr, Rule, RuleJoint, compile_rules
 from tuplet.rules.calibration import CalibrationKind, Calibrator, learn_calibrator
-from tuplet.rules.effects import contributions
-from tuplet.rules.explain import Explanation, explain_row
+from tuplet.rules.explain import Explanation, contributions, explain_row
 from tuplet.rules.learning import Learner
 from tuplet.rules.ruleset import read_rules
 from tuplet.typing import UNKNOWN, Codes, Floats, Seed
@@ -40,9 +39,9 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
     """Rules over the beliefs of any classifiers: expert rules, learned rules, or both.
 
     P(y | x) is proportional to the product of the base classifiers' beliefs and of p (1 - Q) + (1 - p) Q for
-    every rule, where Q says how much y breaks the rule. Rules are learned from beliefs of classifiers that
+    every rule, where Q is how much y breaks the rule. Rules are learned from beliefs of classifiers that
     have not seen the rows. The number of rules is the one that is best on held-out rows; it is zero where no
-    rule helps, and then the model says so.
+    rule helps, and predictions then have a note.
 
     Parameters
     ----------
@@ -56,7 +55,7 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
     n_rules : int or "auto"
         Rules to be learned, fewer where no further one adds anything; 0 learns none.
     calibration : "identity", "platt", "isotonic", "temperature" or "dirichlet"
-        How beliefs are mapped before rules see them, learned from the same held-out beliefs. Trees and
+        How beliefs are mapped before rules are applied, learned from the same held-out beliefs. Trees and
         neighbours are calibrated in any case, as everywhere in Tuplet, unless they are `prefit`.
     prefit : bool
         Whether `estimators` are fitted already. The rows given to `fit` must be new to them, or rules
@@ -64,8 +63,9 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
     multi_output : bool
         Whether `estimators` is one scikit-learn classifier that predicts all class variables at once.
     priors : mapping of names to probabilities, optional
-        For class variables without classifier; the training frequencies unless told. A class variable
-        without any label (a Categorical that is missing in all rows) has no classifier, and what rules say.
+        For class variables without classifier; the training frequencies if not given. A class variable
+        without any label (a Categorical that is missing in all rows) has no classifier: only rules
+        change its prior.
     learner : "greedy" or "paper"
         See `learn_rules`.
     max_rules : int
@@ -90,7 +90,7 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
         What was learned and how the number of rules was found; `learned_.summary` is one sentence.
     contributions_ : DataFrame
         The learned rules with the mean log-likelihood of a training row that is lost without each of them;
-        the method `contributions` tells it of all rules and any rows.
+        for all rules and any rows see the method `contributions`.
     sources_ : list of BeliefSource
         The fitted base classifiers.
     calibrators_ : dict of str to Calibrator
@@ -117,7 +117,7 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
 
     _encodes_features = False  # each classifier has its own view of the columns
     _keeps_frames = True
-    _takes_unlabelled = True  # rules tell what there is to know of them
+    _takes_unlabelled = True  # rules may determine them
 
     def __init__(
         self,
@@ -260,11 +260,11 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
 
     @property
     def _note(self) -> str:
-        asked = self.n_rules == "auto" and self.space_.n_variables > 1
-        return self.learned_.summary if asked and not self.learned_.terms else ""
+        searched = self.n_rules == "auto" and self.space_.n_variables > 1
+        return self.learned_.summary if searched and not self.learned_.terms else ""
 
     def explain(self, X: Any, row: int = 0) -> Explanation:
-        """Say which rules moved which labels of a row of X, and by how many log-odds."""
+        """Return which rules moved which labels of a row of X, and by how many log-odds."""
         return explain_row(self._rule_joint(X), self.space_, row)
 
     def plot_explanation(self, X: Any, row: int = 0, *, title: str = "", ax: Axes | None = None) -> Axes:
