@@ -11,11 +11,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.multioutput import ClassifierChain
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 
 from tuplet.exceptions import InputError, IntractableError, LabelError, TupletWarning
+from tuplet.local.multi_output import chain_probabilities
 from tuplet.models import ChainClassifier, IndependentClassifier
 from tuplet.models.rules import RuleModel, RuleStackingClassifier
 from tuplet.models.weighted_stacking import WeightedStackingClassifier, label_similarity, stacking_weights
@@ -431,6 +433,15 @@ def test_columns_that_x_does_not_have_are_named(as_X):
     X, Y = data(n=40)
     with pytest.raises(InputError, match="expects the columns '7'; X has 3 columns"):
         quiet({"rain": (LogisticRegression(), [7])}, n_rules=0).fit(as_X(X), Y)
+
+
+def test_a_fitted_chain_with_more_than_two_labels_in_any_order_is_taken():
+    X, Y = data(n=80)
+    codes = np.column_stack([pd.factorize(Y[name], sort=True)[0] for name in Y])
+    chain = ClassifierChain(GaussianNB(), order=[2, 0, 1]).fit(X.to_numpy(), codes)
+    model = quiet(chain, prefit=True, n_rules=0).fit(X.to_numpy(), codes)
+    for ours, theirs in zip(model.predict_proba(X.to_numpy()), chain_probabilities(chain, X), strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-5)
 
 
 def test_fitted_classifiers_of_another_number_of_outputs_are_refused():

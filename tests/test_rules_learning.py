@@ -14,7 +14,7 @@ from tuplet.rules import NoisyOr, Rule, RuleJoint, compile_rules
 from tuplet.rules.learning import as_rule, learn_rules
 from tuplet.rules.learning_data import Evidence, GivenTerm, LearnedTerm
 from tuplet.rules.learning_paper import PaperSettings, learn_as_in_the_paper, regulariser
-from tuplet.rules.learning_search import Screen, Settings, best_rule, fit_strengths, fit_term
+from tuplet.rules.learning_search import Screen, SearchSettings, best_rule, fit_strengths, fit_term
 from tuplet.space import ClassSpace
 from tuplet.typing import UNKNOWN
 
@@ -126,7 +126,7 @@ def test_a_fitted_term_cannot_be_improved_by_small_steps():
     data = evidence(n=200, cards=(2, 2))
     start = LearnedTerm((0, 1), 0.0, (np.array([3.0, 0.0]), np.array([3.0, 0.0])))
     inside, outside = data.truth_of((), (0, 1)), data.marginals_of((), (0, 1))
-    found = fit_term(start, inside, outside, data.weights, Settings())
+    found = fit_term(start, inside, outside, data.weights, SearchSettings())
     assert found.gain == pytest.approx(
         data.weights @ data.log_gain([found.term]) - found.term.strength**2 / 8
     )
@@ -176,7 +176,7 @@ def test_no_rule_is_learned_where_there_is_none_and_the_answer_says_so():
 
 def test_the_same_seed_gives_the_same_rules_and_a_number_is_kept():
     data = exclusive()
-    eager = Settings(least_gain=0.0)
+    eager = SearchSettings(least_gain=0.0)
     first, second = (
         learn_rules(data, n_rules=3, settings=eager, rng=np.random.default_rng(5), progress=False)
         for _ in "ab"
@@ -190,7 +190,7 @@ def test_the_same_seed_gives_the_same_rules_and_a_number_is_kept():
 def test_contributions_are_what_is_lost_without_a_rule():
     data = exclusive()
     learned = learn_rules(
-        data, n_rules=3, settings=Settings(least_gain=0.0), rng=np.random.default_rng(0), progress=False
+        data, n_rules=3, settings=SearchSettings(least_gain=0.0), rng=np.random.default_rng(0), progress=False
     )
     assert (np.diff(learned.contributions) <= 0).all()
     whole, without = data.log_gain(learned.terms), data.log_gain(learned.terms[1:])
@@ -216,7 +216,7 @@ def test_an_interrupt_keeps_the_rules_so_far(monkeypatch):
 
 def test_scopes_stay_within_the_cells_that_are_allowed():
     data = exclusive(m=8)
-    narrow = Settings(max_cells=40, least_gain=0.0)
+    narrow = SearchSettings(max_cells=40, least_gain=0.0)
     found = []
     for _ in range(12):
         candidate = best_rule(data, found, narrow, np.random.default_rng(len(found)))
@@ -234,7 +234,7 @@ def test_the_probability_of_an_experts_rule_is_learned():
     codes = all_outcomes((2, 2))[rng.choice(4, n, p=weight / weight.sum())]
     data = Evidence(tuple(np.log(np.column_stack([1 - p, p])) for p in yes.T), codes, np.ones(n))
     breach = np.array([[0.0, 0.0], [1.0, 0.0]])
-    (found,) = fit_strengths(data, [GivenTerm((0, 1), 2.0, breach)], Settings())
+    (found,) = fit_strengths(data, [GivenTerm((0, 1), 2.0, breach)], SearchSettings())
     assert found.probability == pytest.approx(0.8, abs=0.03)
 
 

@@ -321,7 +321,7 @@ class _Projection(JointDistribution):
     ----------
     whole : JointDistribution
     variables : tuple of int
-        Its variables that are asked for, in this order.
+        Its variables that are kept, in this order.
     search : Search
         Budget of the search for the most probable outcomes where there are too many to list.
     """

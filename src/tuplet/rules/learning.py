@@ -17,7 +17,7 @@ from tuplet.exceptions import InputError, IntractableError, TupletWarning
 from tuplet.progress import Progress, Show
 from tuplet.rules.learning_data import Evidence, LearnedTerm, Term
 from tuplet.rules.learning_paper import PaperSettings, learn_as_in_the_paper
-from tuplet.rules.learning_search import Settings, best_rule, fit_strengths
+from tuplet.rules.learning_search import SearchSettings, best_rule, fit_strengths
 from tuplet.rules.rule import NoisyOr
 from tuplet.space import ClassSpace
 from tuplet.typing import Floats
@@ -98,7 +98,7 @@ def learn_rules(
     n_rules: int | Literal["auto"] = "auto",
     max_rules: int = 60,
     learner: Learner = "greedy",
-    settings: Settings | None = None,
+    settings: SearchSettings | None = None,
     n_folds: int = 3,
     rng: np.random.Generator,
     progress: Show = "auto",
@@ -119,7 +119,7 @@ def learn_rules(
         Where "auto" stops at the latest.
     learner : "greedy" or "paper"
         "greedy" adds one rule after the other; "paper" starts from random scopes and follows the gradient.
-    settings : Settings, optional
+    settings : SearchSettings, optional
         For "greedy".
     n_folds : int
         Folds that "auto" holds out in turn.
@@ -136,7 +136,7 @@ def learn_rules(
     Learned
         If interrupted from the keyboard, with the best of the rules so far.
     """
-    settings = Settings() if settings is None else settings
+    settings = SearchSettings() if settings is None else settings
     evidence = _allowed(evidence)
     given = fit_strengths(evidence, learnable, settings) if learnable and evidence.n else list(learnable)
     if n_rules == 0 or evidence.n < 2 or len(evidence.cards) < 2:
@@ -162,7 +162,7 @@ def _allowed(evidence: Evidence) -> Evidence:
     return evidence.rows(kept)
 
 
-def _with_room(settings: Settings, evidence: Evidence, given: Sequence[Term]) -> Settings:
+def _with_room(settings: SearchSettings, evidence: Evidence, given: Sequence[Term]) -> SearchSettings:
     """Allow learned rules as many cells as given ones need: or there would be none beside these."""
     needed = evidence.cells_with(given)
     if needed > _MOST_CELLS:
@@ -221,7 +221,7 @@ class _Search:
 
     evidence: Evidence
     given: list[Term]
-    settings: Settings
+    settings: SearchSettings
     learner: Learner
     n_rules: int | Literal["auto"]
     max_rules: int

@@ -31,7 +31,7 @@ _DRAWS, _DRAWS_PER_ROW = 20_000, 200
 
 
 @dataclass(frozen=True)
-class Settings:
+class SearchSettings:
     """How rules are looked for.
 
     Parameters
@@ -60,7 +60,7 @@ class Settings:
 
 
 @dataclass(frozen=True, eq=False)
-class Candidate:
+class FittedTerm:
     """A rule with what it adds to the penalised log-likelihood of the training rows."""
 
     term: LearnedTerm
@@ -68,8 +68,8 @@ class Candidate:
 
 
 def best_rule(
-    evidence: Evidence, terms: Sequence[Term], settings: Settings, rng: np.random.Generator
-) -> Candidate | None:
+    evidence: Evidence, terms: Sequence[Term], settings: SearchSettings, rng: np.random.Generator
+) -> FittedTerm | None:
     """Return the best rule to add to others, None if none adds `least_gain`."""
     screen = Screen.draw(evidence, terms, rng)
     patterns = screen.patterns(
@@ -84,7 +84,7 @@ def best_rule(
     if best is None or best.gain < settings.least_gain:
         return None
     term = best.term.canonical(negligible=0.01)
-    return None if term is None else Candidate(term, best.gain)
+    return None if term is None else FittedTerm(term, best.gain)
 
 
 def _scopes_that_fit(
@@ -101,8 +101,8 @@ def _scopes_that_fit(
 
 
 def _fit_pattern(
-    evidence: Evidence, terms: Sequence[Term], pattern: Pattern, settings: Settings
-) -> Candidate:
+    evidence: Evidence, terms: Sequence[Term], pattern: Pattern, settings: SearchSettings
+) -> FittedTerm:
     scope = tuple(v for v, _ in pattern)
     costs = [np.where(np.arange(evidence.cards[v]) == category, 0.0, _CRISP) for v, category in pattern]
     inside, outside = evidence.truth_of(terms, scope), evidence.marginals_of(terms, scope)
@@ -110,8 +110,8 @@ def _fit_pattern(
 
 
 def fit_term(
-    term: LearnedTerm, inside: Floats, outside: Floats, weights: Floats, settings: Settings
-) -> Candidate:
+    term: LearnedTerm, inside: Floats, outside: Floats, weights: Floats, settings: SearchSettings
+) -> FittedTerm:
     """Return the rule on a scope that adds most, all other rules staying as they are.
 
     Adding f multiplies the probability of the known labels by E[f | labels] / E[f], expectations under the
@@ -124,7 +124,7 @@ def fit_term(
     inside, outside : arrays, shape (cells, n)
         Posterior of the cells with and without the known labels.
     weights : array, shape (n,)
-    settings : Settings
+    settings : SearchSettings
     """
     whole = term.parameters
     if whole[0] == 0:  # start in the direction in which the likelihood rises
@@ -141,7 +141,7 @@ def fit_term(
     bounds = [(-STRONGEST, STRONGEST), *[(0.0, STRONGEST)] * (int(free.sum()) - 1)]
     found = minimize(loss, whole[free], jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 40})
     whole[free] = found.x
-    return Candidate(term.moved(whole), -float(found.fun))
+    return FittedTerm(term.moved(whole), -float(found.fun))
 
 
 def _local(term: LearnedTerm, inside: Floats, outside: Floats, weights: Floats) -> tuple[float, Floats]:
@@ -152,7 +152,7 @@ def _local(term: LearnedTerm, inside: Floats, outside: Floats, weights: Floats) 
     return value, term.chain(by_cell.reshape(term.shape))
 
 
-def fit_strengths(evidence: Evidence, terms: Sequence[Term], settings: Settings) -> list[Term]:
+def fit_strengths(evidence: Evidence, terms: Sequence[Term], settings: SearchSettings) -> list[Term]:
     """Return the rules with the strengths that fit best together, everything else of them unchanged."""
     if not terms:
         return []

@@ -13,7 +13,7 @@ from tuplet.exceptions import InputError
 from tuplet.rules import NoisyOr, Rule, RuleFactor, RuleSet, compile_rules
 from tuplet.rules.learning import Learned, as_rule, learn_rules
 from tuplet.rules.learning_data import Evidence, GivenTerm
-from tuplet.rules.learning_search import Settings
+from tuplet.rules.learning_search import SearchSettings
 from tuplet.space import ClassSpace
 from tuplet.typing import Codes, Floats
 
@@ -82,7 +82,9 @@ def learn_beside(
     """
     row_weights = np.ones(len(codes)) if weights is None else weights
     evidence = Evidence(tuple(log_beliefs), codes, row_weights, experts.fixed_factors)
-    learned = learn_rules(evidence, experts.learnable, settings=Settings(max_scope=max_scope), **settings)
+    learned = learn_rules(
+        evidence, experts.learnable, settings=SearchSettings(max_scope=max_scope), **settings
+    )
     found = [as_rule(term, space) for term in learned.terms]
     return RuleSet([*experts.with_strengths(learned.strengths), *found]), learned
 
