@@ -28,10 +28,10 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tuplet.evaluate.peers import AveragedChains, PeerClassifier, default_peers
-from tuplet.evaluate.peers.chains import chain_probabilities
-from tuplet.evaluate.peers.reading import lift, read_probabilities
+from tuplet.evaluate.peers.classifier import apply_floor
 from tuplet.exceptions import InputError
 from tuplet.joint.base import all_outcomes
+from tuplet.local.multi_output import chain_probabilities, read_outputs
 from tuplet.metrics import SCORERS, exact_match, joint_log_loss
 from tuplet.testing import check_joint
 
@@ -174,7 +174,7 @@ def test_frames_with_text_and_gaps_are_encoded_for_answers_and_probabilities_ali
 )
 def test_floor_keeps_a_distribution_and_its_order(row, floor):
     table = np.array([row]) / sum(row)
-    lifted = lift(table, floor)
+    lifted = apply_floor(table, floor)
     assert lifted.sum() == pytest.approx(1)
     assert lifted.min() >= floor
     np.testing.assert_allclose(lifted, floored(table, floor), rtol=1e-12)
@@ -386,7 +386,7 @@ def test_binary_peer_says_which_variable_has_more_labels():
     frame = pd.DataFrame(Y, columns=["rain", "wind", "sky"])
     with pytest.raises(InputError, match=r"Contrary takes binary class variables only, but 'wind' has 3"):
         PeerClassifier(Contrary(), multiclass=None).fit(X, frame)
-    with pytest.raises(InputError, match=r"Contrary.predict_proba gave an array of shape \(120, 3\)"):
+    with pytest.raises(InputError, match=r"probabilities of 2 labels of 'wind', which has 3"):
         PeerClassifier(Contrary()).fit(X, frame).predict_joint(X)
     with pytest.raises(InputError, match="multiclass must be 'same', a classifier or None"):
         PeerClassifier(Contrary(), multiclass="none").fit(X, frame)
@@ -411,25 +411,42 @@ class Careless(Contrary):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (np.full((2, 3), np.nan), "no probabilities"),
-        (np.full((2, 3), 1.4), "no probabilities"),
+        (np.full((2, 3), np.nan), "not probabilities"),
+        (np.full((2, 3), 1.4), "not probabilities"),
         ([np.full((2, 2), 0.5)] * 2, "cannot be read"),
-        (
-            [np.full((2, 2), 0.5)] * 2 + [np.ones((2, 1))],
-            r"tables of the shapes \(2, 2\), \(2, 2\), \(2, 1\)",
-        ),
-        ([np.full((2, 2), 0.4)] * 3, "no probabilities"),
+        ([np.full((2, 2), 0.5)] * 2 + [np.ones(2)], r"tables of the shapes \(2, 2\), \(2, 2\), \(2,\)"),
+        ([np.full((2, 2), 0.4)] * 3, "not probabilities"),
         (np.full((2, 5), 0.5), r"shape \(2, 5\)"),
     ],
 )
 def test_strange_probabilities_are_refused(given, message):
     with pytest.raises(InputError, match=message):
-        read_probabilities(Careless(given), np.zeros((2, 1)), ["a", "b", "c"], [2, 2, 2])
+        read_outputs(Careless(given), np.zeros((2, 1)), 3)
+
+
+def test_peers_need_a_column_for_each_label():
+    X, Y = binary()
+    peer = PeerClassifier(Careless([np.full((2, 2), 0.5)] * 2 + [np.ones((2, 1))])).fit(X, Y)
+    with pytest.raises(InputError, match=r"probabilities of 1 labels of .*, which has 2"):
+        peer.predict_joint(X[:2])
 
 
 def test_rounding_beyond_one_is_no_error():
-    tables = read_probabilities(Careless(np.array([[1 + 1e-12, 0.5]])), np.zeros((1, 1)), ["a", "b"], [2, 2])
-    assert tables[0].tolist() == [[0.0, 1.0]]
+    outputs = read_outputs(Careless(np.array([[1 + 1e-12, 0.5]])), np.zeros((1, 1)), 2)
+    assert outputs[0].table.tolist() == [[0.0, 1.0]]
+
+
+def test_outputs_have_the_labels_of_their_columns():
+    X, Y = mixed()
+    chain = ClassifierChain(GaussianNB(), order=[2, 0, 1]).fit(X, Y)
+    forest = RandomForestClassifier(3, random_state=0).fit(X, Y)
+    for classifier in (chain, make_pipeline(StandardScaler(), chain).fit(X, Y), forest):
+        outputs = read_outputs(classifier, X, 3)
+        for output, column in zip(outputs, Y.T, strict=True):
+            np.testing.assert_array_equal(output.labels, np.unique(column))
+            assert output.table.shape == (len(X), len(np.unique(column)))
+    constant = GaussianNB().fit(X, Y[:, 0] * 0)
+    assert read_outputs(constant, X[:1], 1)[0].table.tolist() == [[1.0]]
 
 
 def test_peer_without_probabilities_or_weights_says_so():

@@ -289,6 +289,7 @@ def test_bad_settings_are_refused_at_once(settings, said):
     ("settings", "said"),
     [
         ({"name": "helmet", "categories": "xy"}, "add_variable: the categories"),
+        ({"name": "helmet", "categories": ["on"]}, "at least two"),
         ({"name": "helmet", "prior": np.nan}, "one row of probabilities"),
         ({"name": "helmet", "prior": [[0.5, 0.5]] * 2}, "one row of probabilities"),
         ({"name": "shoes"}, "already"),

@@ -11,11 +11,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.multioutput import ClassifierChain
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 
 from tuplet.exceptions import InputError, IntractableError, LabelError, TupletWarning
+from tuplet.local.multi_output import chain_probabilities
 from tuplet.models import ChainClassifier, IndependentClassifier
 from tuplet.models.rules import RuleModel, RuleStackingClassifier
 from tuplet.models.weighted_stacking import WeightedStackingClassifier, label_similarity, stacking_weights
@@ -220,7 +222,7 @@ def test_columns_by_position_work_for_arrays_and_names_do_not():
     quiet({"rain": (GaussianNB(), [0])}, n_rules=0).fit(X.to_numpy(), Y)
     with pytest.raises(InputError, match="no names"):
         quiet({"rain": (GaussianNB(), ["a"])}, n_rules=0).fit(X.to_numpy(), Y)
-    with pytest.raises(InputError, match=r"wants the columns.*z"):
+    with pytest.raises(InputError, match=r"expects the columns.*z"):
         quiet({"rain": (GaussianNB(), ["a", "z"])}, n_rules=0).fit(X, Y)
 
 
@@ -288,41 +290,46 @@ def test_rules_come_and_go():
     X, Y = data()
     model = quiet(GaussianNB(), n_rules=0).fit(X, Y)
     before = model.predict_proba(X)
-    assert model.add_rules(Rule("rain -> wet", 0.9, name="soaked")) is model
-    assert abs(model.predict_proba(X)[0] - before[0]).max() > 0.05
-    model.remove_rules("soaked")
-    np.testing.assert_allclose(model.predict_proba(X)[0], before[0])
+    more = model.add_rules(Rule("rain -> wet", 0.9, name="soaked"))
+    assert abs(more.predict_proba(X)[0] - before[0]).max() > 0.05
+    np.testing.assert_allclose(more.remove_rules("soaked").predict_proba(X)[0], before[0])
+    assert len(model.rules_) == 0
+    assert len(more.rules_) == 1
     with pytest.raises(InputError, match="no rule 3"):
         model.remove_rules(3)
+    with pytest.raises(InputError, match="add_rules: the probability of the rule 'rain -> wet'"):
+        model.add_rules(Rule("rain -> wet", "learn"))
 
 
 def test_classifiers_come_and_go():
     X, Y = data()
     model = quiet(GaussianNB(), n_rules=0).fit(X, Y)
     before = model.predict_proba(X)
-    model.remove_classifier("rain")
-    np.testing.assert_allclose(model.predict_proba(X)[0][0], model.priors_["rain"])
-    np.testing.assert_allclose(model.predict_proba(X)[1], before[1])
+    without = model.remove_classifier("rain")
+    np.testing.assert_allclose(without.predict_proba(X)[0][0], model.priors_["rain"])
+    np.testing.assert_allclose(without.predict_proba(X)[1], before[1])
     other = GaussianNB().fit(X[["a"]], Y["rain"])
-    model.add_classifier("rain", other, ["a"])
-    np.testing.assert_allclose(model.predict_proba(X)[0], other.predict_proba(X[["a"]]), atol=1e-5)
+    replaced = without.add_classifier("rain", other, ["a"])
+    np.testing.assert_allclose(replaced.predict_proba(X)[0], other.predict_proba(X[["a"]]), atol=1e-5)
     codes = model.space_.encode(Y)[:, 0]
     calibrator = learn_calibrator("temperature", other.predict_proba(X[["a"]]), codes)
-    model.add_classifier("rain", other, ["a"], calibrator)
-    assert model.calibrators_["rain"] is calibrator
+    assert model.add_classifier("rain", other, ["a"], calibrator).calibrators_["rain"] is calibrator
+    for table, same_table in zip(model.predict_proba(X), before, strict=True):
+        np.testing.assert_array_equal(table, same_table)
 
 
 def test_labels_come_and_go():
     X, Y = data()
     model = quiet(GaussianNB(), rules=["rain -> wet"], n_rules=0).fit(X, Y)
-    model.add_variable("umbrella", prior=[0.7, 0.3]).add_rules("umbrella <-> rain == yes")
-    answer = model.predict(X)
+    wider = model.add_variable("umbrella", prior=[0.7, 0.3]).add_rules("umbrella <-> rain == yes")
+    answer = wider.predict(X)
     assert list(answer.columns) == ["rain", "wet", "mood", "umbrella"]
     assert ((answer["umbrella"] == 1) == (answer["rain"] == "yes")).all()
-    model.remove_variable("rain")
-    assert len(model.rules_) == 0
-    assert list(model.predict(X).columns) == ["wet", "mood", "umbrella"]
-    np.testing.assert_allclose(model.predict_proba(X)[2][:, 1], 0.3)
+    narrower = wider.remove_variable("rain")
+    assert len(narrower.rules_) == 0
+    assert list(narrower.predict(X).columns) == ["wet", "mood", "umbrella"]
+    np.testing.assert_allclose(narrower.predict_proba(X)[2][:, 1], 0.3)
+    assert list(model.predict(X).columns) == ["rain", "wet", "mood"]
     with pytest.raises(InputError, match="already"):
         model.add_variable("mood")
 
@@ -370,7 +377,7 @@ RAIN = of_rain()
             lambda model: model.add_classifier("rain", RAIN, 7),
             "the columns '7'; X has 'a', 'b', 'c'",
         ),
-        (lambda model: model.add_classifier("rain", RAIN, "age"), "wants the columns 'age'"),
+        (lambda model: model.add_classifier("rain", RAIN, "age"), "expects the columns 'age'"),
         (lambda model: model.add_classifier("rain", RAIN, {"a": 1}), "must be a name, a position"),
         (lambda model: model.add_classifier("rain", RAIN, slice("a", "b")), "slice of positions"),
         (lambda model: model.add_classifier("rain", RAIN), "fitted to 2 columns.* 3"),
@@ -424,14 +431,23 @@ def test_fitted_pipelines_may_choose_columns_themselves():
 @pytest.mark.parametrize("as_X", [np.asarray, sparse.csr_array])
 def test_columns_that_x_does_not_have_are_named(as_X):
     X, Y = data(n=40)
-    with pytest.raises(InputError, match="wants the columns '7'; X has 3 columns"):
+    with pytest.raises(InputError, match="expects the columns '7'; X has 3 columns"):
         quiet({"rain": (LogisticRegression(), [7])}, n_rules=0).fit(as_X(X), Y)
+
+
+def test_a_fitted_chain_with_more_than_two_labels_in_any_order_is_taken():
+    X, Y = data(n=80)
+    codes = np.column_stack([pd.factorize(Y[name], sort=True)[0] for name in Y])
+    chain = ClassifierChain(GaussianNB(), order=[2, 0, 1]).fit(X.to_numpy(), codes)
+    model = quiet(chain, prefit=True, n_rules=0).fit(X.to_numpy(), codes)
+    for ours, theirs in zip(model.predict_proba(X.to_numpy()), chain_probabilities(chain, X), strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-5)
 
 
 def test_fitted_classifiers_of_another_number_of_outputs_are_refused():
     X, Y = data(n=80)
     two = RandomForestClassifier(3, random_state=0).fit(X, np.column_stack([Y["rain"], Y["rain"]]))
-    with pytest.raises(InputError, match="probabilities of 2 class variables, not of 3"):
+    with pytest.raises(InputError, match="probabilities of 3 class variables"):
         quiet(two, prefit=True, n_rules=0).fit(X, Y).predict(X)
 
 
@@ -465,7 +481,7 @@ def test_classifiers_with_labels_of_others_are_refused():
     model = quiet(GaussianNB()).fit(X, Y)
     before = model.predict_proba(X)
     numbers = GaussianNB().fit(X, (Y["rain"] == "yes").astype(int))
-    with pytest.raises(LabelError, match="classifier of 'rain' knows labels that the model does not"):
+    with pytest.raises(LabelError, match="classifier of 'rain' has labels that the model does not"):
         model.add_classifier("rain", numbers)
     for ours, theirs in zip(model.predict_proba(X), before, strict=True):
         np.testing.assert_array_equal(ours, theirs)
@@ -505,8 +521,8 @@ def test_rows_that_break_a_hard_rule_are_counted():
         ({"priors": 3}, "Priors must be a mapping"),
         ({"priors": {"mood": [np.nan] * 3}}, "one row of probabilities"),
         ({"priors": {"wet": [[0.5, 0.5]] * 2}}, "one row of probabilities"),
-        ({"estimators": {"rain": (GaussianNB(), "age")}}, "wants the columns 'age'"),
-        ({"estimators": {"rain": (GaussianNB(), 7)}}, "wants the columns '7'"),
+        ({"estimators": {"rain": (GaussianNB(), "age")}}, "expects the columns 'age'"),
+        ({"estimators": {"rain": (GaussianNB(), 7)}}, "expects the columns '7'"),
         ({"estimators": {"rain": (GaussianNB(), [0], 3)}}, "must be a classifier or"),
     ],
 )

@@ -9,8 +9,7 @@ from tuplet.joint.base import all_outcomes
 from tuplet.models.rules.model import RuleModel
 from tuplet.plots.rules import plot_rule_effects
 from tuplet.rules import Rule, RuleJoint, compile_rules
-from tuplet.rules.effects import contributions, log_odds, rule_effects
-from tuplet.rules.explain import explain
+from tuplet.rules.explain import contributions, explain, log_odds, rule_effects
 from tuplet.space import ClassSpace
 
 matplotlib.use("Agg")
@@ -45,7 +44,7 @@ def test_how_often_rules_are_broken():
     effects = rule_effects(joint)
     outcomes = all_outcomes(joint.cards)
     for k, factor in enumerate(joint.factors):
-        breach = factor.breach(outcomes)
+        breach = factor.breach_table()[tuple(outcomes[:, v] for v in factor.scope)]
         without = model().remove_rules(k).joint(SENSORS)
         for distribution, found in ((joint, effects.broken), (without, effects.broken_without)):
             probability = np.exp(distribution.log_prob(outcomes[:, None])[:, 0])

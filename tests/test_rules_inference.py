@@ -1,4 +1,5 @@
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -267,7 +268,7 @@ def test_propagation_shapes_and_ranges():
 def test_the_search_finds_the_best_outcomes_however_narrow_its_tables(width):
     for seed in range(4):
         cards, beliefs, factors = study(7, 8, 15, seed)
-        factors = tuple(f.with_p((1.0, 0.9, 0.2)[k % 3]) for k, f in enumerate(factors))
+        factors = tuple(replace(f, p=(1.0, 0.9, 0.2)[k % 3]) for k, f in enumerate(factors))
         codes = np.full((15, 5, 7), -1)
         log_weight = np.full((15, 5), -np.inf)
         nodes = Maxima(cards, factors, width).search(np.hstack(beliefs), 5, 10**6, codes, log_weight)

@@ -156,7 +156,6 @@ def test_long_disjunctions_and_conjunctions_need_no_table():
     assert all_of.values(none) == pytest.approx(0.3)
     assert all_of.values(every) == pytest.approx(0.7)
     assert all_of.own_p == pytest.approx(0.7)
-    assert all_of.with_p(0.6).values(every) == pytest.approx(0.6)
     with pytest.raises(InputError, match="Split it"):
         compile_rules([Rule(" xor ".join(names))], space)
 
@@ -289,7 +288,7 @@ def test_text_has_remarks_names_and_probabilities():
 
 @pytest.mark.parametrize("text", ["no json", "{}", '{"format": "tuplet rules", "version": 2, "rules": []}'])
 def test_other_json_is_refused(text):
-    with pytest.raises(InputError, match="no JSON of rules"):
+    with pytest.raises(InputError, match="not JSON of rules"):
         RuleSet.from_json(text)
 
 
@@ -357,7 +356,7 @@ def test_noisy_or_rules_are_said_in_short_names_and_patterns():
         (lambda: parse(" <- ".join(["a"] * 3000)), "at most 64 levels"),
         (lambda: parse(" <-> ".join(["a"] * 3000)), "at most 64 levels"),
         (lambda: parse(" xor ".join(["a"] * 3000)), "at most 64 levels"),
-        (lambda: RuleSet.from_json("[" * 100_000), "no JSON of rules"),
+        (lambda: RuleSet.from_json("[" * 100_000), "not JSON of rules"),
     ],
 )
 def test_mistakes_are_one_sentence(make, said):

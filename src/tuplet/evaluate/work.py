@@ -22,9 +22,9 @@ from sklearn.base import clone
 from tuplet.evaluate.fingerprint import describe
 from tuplet.evaluate.store import Record
 from tuplet.exceptions import TupletError
+from tuplet.local.multi_output import unwrap
 from tuplet.losses import Loss, get_loss
 from tuplet.metrics import marginal_calibration, mode_calibration, n_floored
-from tuplet.metrics.scorers import unwrap
 from tuplet.prediction import JointPrediction
 
 N_BINS = 20

@@ -13,9 +13,9 @@ from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.pipeline import Pipeline
 
 from tuplet.exceptions import InputError
+from tuplet.local.multi_output import unwrap
 from tuplet.losses import LOSSES, Jaccard, Loss, get_loss
 from tuplet.metrics import decisions, probabilities
 from tuplet.space import ClassSpace
@@ -198,19 +198,6 @@ def top_k_scorer(k: int) -> ProbabilityScorer:
     if not isinstance(k, int | np.integer) or k < 1:
         raise InputError(f"top_k_scorer: k must be a whole number of at least 1, found {k!r}.")
     return ProbabilityScorer(partial(probabilities.top_k_accuracy, k=k))
-
-
-def unwrap(estimator: Any, X: Any) -> tuple[Any, Any]:
-    """Return the model inside of pipelines and fitted searches, and what it is given of X."""
-    while True:
-        if hasattr(estimator, "best_estimator_"):
-            estimator = estimator.best_estimator_
-        elif isinstance(estimator, Pipeline):
-            if len(estimator) > 1:
-                X = estimator[:-1].transform(X)
-            estimator = estimator[-1]
-        else:
-            return estimator, X
 
 
 def _shown(measure: Callable[..., float], sign: int) -> str:

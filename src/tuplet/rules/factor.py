@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import Self, final
+from dataclasses import dataclass
+from typing import final
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from tuplet.typing import Codes, Floats
 class RuleFactor:
     """f(l) = p (1 - Q(l)) + (1 - p) Q(l), where Q(l) is how much the labels l break the rule.
 
-    Q is a product of inhibitions q_j(l_j) (noisy-or rules, and formulas that say that at least one of several
+    Q is a product of inhibitions q_j(l_j) (noisy-or rules, and formulas by which at least one of several
     things is so), or a table of zeros and ones (other formulas).
 
     Parameters
@@ -31,7 +31,7 @@ class RuleFactor:
     violated : array of 0 and 1, shape (cards of the scope), optional
         Where the rule is broken; given exactly if `q` is not.
     text : str
-        How messages and tables call the rule.
+        Name of the rule in messages and tables.
     flipped : bool
         Whether Q is where the rule holds, not where it is broken; `p` is then one minus the rule's own.
     """
@@ -67,14 +67,6 @@ class RuleFactor:
     def is_product(self) -> bool:
         """Whether Q is a product over the scope."""
         return self.q is not None
-
-    def with_p(self, p: float) -> Self:
-        """Return the factor of the same rule with another probability."""
-        return replace(self, p=1.0 - p if self.flipped else p)
-
-    def breach(self, codes: Codes) -> Floats:
-        """Q at complete codes (..., m), as (...)."""
-        return self._parts(codes)[0]
 
     def values(self, codes: Codes) -> Floats:
         """F at complete codes (..., m), as (...)."""
@@ -129,5 +121,5 @@ class RuleFactor:
         return 1.0 - self.p if self.flipped else self.p
 
     def _weigh(self, breach: Floats, kept: Floats) -> Floats:
-        # Not p - (2p - 1) Q: that would leave 1e-17 where a hard rule says zero.
+        # Not p - (2p - 1) Q: that would leave 1e-17 where a hard rule gives zero.
         return self.p * kept + (1.0 - self.p) * breach

@@ -1,4 +1,8 @@
-"""Learning noisy-or rules from beliefs and labels: as many as help on rows that they have not seen."""
+"""Learning noisy-or rules from beliefs and labels: as many as help on rows that they have not seen.
+
+Rules are learned from all rows and, at the same time, from all rows but a fold; the gain of the held-out rows
+decides how many of them are kept.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +15,23 @@ import numpy as np
 
 from tuplet.exceptions import InputError, IntractableError, TupletWarning
 from tuplet.progress import Progress, Show
-from tuplet.rules.learning_data import Evidence
-from tuplet.rules.learning_path import Learner, Path, Search
-from tuplet.rules.learning_search import Settings, fit_strengths
-from tuplet.rules.learning_terms import AnyTerm, Term
+from tuplet.rules.learning_data import Evidence, LearnedTerm, Term
+from tuplet.rules.learning_paper import PaperSettings, learn_as_in_the_paper
+from tuplet.rules.learning_search import SearchSettings, best_rule, fit_strengths
 from tuplet.rules.rule import NoisyOr
 from tuplet.space import ClassSpace
 from tuplet.typing import Floats
 
+Learner = Literal["greedy", "paper"]
+
 _MOST_CELLS = 2**20
 """Cells of one row that given rules may need where rules are learned beside them: there are many passes."""
+
+_PATIENCE = 5
+"""Rules in vain after which no more are tried."""
+
+_PAPER_SIZES = (1, 2, 5, 10, 15, 20)
+"""Numbers of rules that the paper's learner is tried with."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +40,7 @@ class Learned:
 
     Parameters
     ----------
-    terms : tuple of Term
+    terms : tuple of LearnedTerm
         In canonical form, those that contribute most first.
     contributions : array, shape (number of rules,)
         Mean log-likelihood of a training row that is lost without each of them.
@@ -45,7 +56,7 @@ class Learned:
         Whether somebody stopped the learning.
     """
 
-    terms: tuple[Term, ...]
+    terms: tuple[LearnedTerm, ...]
     contributions: Floats
     strengths: tuple[float, ...] = ()
     held_out: Floats = field(default_factory=lambda: np.zeros(0))
@@ -82,14 +93,13 @@ def _rules(n: int) -> str:
 
 def learn_rules(
     evidence: Evidence,
-    learnable: Sequence[AnyTerm] = (),
+    learnable: Sequence[Term] = (),
     *,
     n_rules: int | Literal["auto"] = "auto",
     max_rules: int = 60,
     learner: Learner = "greedy",
-    settings: Settings | None = None,
+    settings: SearchSettings | None = None,
     n_folds: int = 3,
-    n_restarts: int = 1,
     rng: np.random.Generator,
     progress: Show = "auto",
 ) -> Learned:
@@ -109,13 +119,10 @@ def learn_rules(
         Where "auto" stops at the latest.
     learner : "greedy" or "paper"
         "greedy" adds one rule after the other; "paper" starts from random scopes and follows the gradient.
-    settings : Settings, optional
+    settings : SearchSettings, optional
         For "greedy".
     n_folds : int
         Folds that "auto" holds out in turn.
-    n_restarts : int
-        Times that everything is done with other random numbers; the one that is best on held-out rows (on
-        training rows, if the number of rules is given) is taken.
     rng : Generator
     progress : bool or "auto"
 
@@ -129,27 +136,17 @@ def learn_rules(
     Learned
         If interrupted from the keyboard, with the best of the rules so far.
     """
-    settings = Settings() if settings is None else settings
+    settings = SearchSettings() if settings is None else settings
     evidence = _allowed(evidence)
     given = fit_strengths(evidence, learnable, settings) if learnable and evidence.n else list(learnable)
-    strengths = tuple(term.strength for term in given)
     if n_rules == 0 or evidence.n < 2 or len(evidence.cards) < 2:
-        return Learned((), np.zeros(0), strengths)
+        return Learned((), np.zeros(0), tuple(term.strength for term in given))
     settings = _with_room(settings, evidence, given)
-    search = Search(evidence, given, settings, learner, n_rules, max_rules, n_folds)
-    best: tuple[float, list[Term], Path] | None = None
-    with Progress("Learning rules", n_restarts * search.n_steps, show=progress) as bar:
-        for stream in rng.spawn(n_restarts):
-            path = Path(search, stream)
-            path.run(bar)
-            terms = path.chosen()
-            value = path.value(terms)
-            if best is None or value > best[0]:
-                best = value, terms, path
-            if path.interrupted:
-                break
-    assert best is not None
-    return _finish(evidence, given, strengths, best[1], best[2])
+    search = _Search(evidence, given, settings, learner, n_rules, max_rules, n_folds)
+    path = _Path(search, rng.spawn(1)[0])
+    with Progress("Learning rules", search.n_steps, show=progress) as bar:
+        path.run(bar)
+    return _finish(evidence, given, path)
 
 
 def _allowed(evidence: Evidence) -> Evidence:
@@ -165,7 +162,7 @@ def _allowed(evidence: Evidence) -> Evidence:
     return evidence.rows(kept)
 
 
-def _with_room(settings: Settings, evidence: Evidence, given: Sequence[AnyTerm]) -> Settings:
+def _with_room(settings: SearchSettings, evidence: Evidence, given: Sequence[Term]) -> SearchSettings:
     """Allow learned rules as many cells as given ones need: or there would be none beside these."""
     needed = evidence.cells_with(given)
     if needed > _MOST_CELLS:
@@ -176,10 +173,9 @@ def _with_room(settings: Settings, evidence: Evidence, given: Sequence[AnyTerm])
     return replace(settings, max_cells=max(settings.max_cells, 2 * needed))
 
 
-def _finish(
-    evidence: Evidence, given: list[AnyTerm], strengths: tuple[float, ...], terms: list[Term], path: Path
-) -> Learned:
+def _finish(evidence: Evidence, given: list[Term], path: _Path) -> Learned:
     """Sort rules by what the training rows lose without each of them."""
+    terms = path.chosen()
     whole = evidence.weights @ evidence.log_gain([*given, *terms])
     without = [
         evidence.weights @ evidence.log_gain([*given, *terms[:k], *terms[k + 1 :]]) for k in range(len(terms))
@@ -188,17 +184,23 @@ def _finish(
     order = np.argsort(-lost, kind="stable")
     means, errors = path.held_out()
     return Learned(
-        tuple(terms[k] for k in order), lost[order], strengths, means, errors, path.sizes, path.interrupted
+        tuple(terms[k] for k in order),
+        lost[order],
+        tuple(term.strength for term in given),
+        means,
+        errors,
+        path.sizes,
+        path.interrupted,
     )
 
 
-def as_rule(term: Term, space: ClassSpace) -> NoisyOr:
+def as_rule(term: LearnedTerm, space: ClassSpace) -> NoisyOr:
     """Return a learned term as a rule with names.
 
     Examples
     --------
     >>> space = ClassSpace(("sky", "rain"), (["clear", "cloudy"], [0, 1]))
-    >>> print(as_rule(Term((0, 1), 2.0, (np.array([0.0, 5.0]), np.array([5.0, 0.0]))), space))
+    >>> print(as_rule(LearnedTerm((0, 1), 2.0, (np.array([0.0, 5.0]), np.array([5.0, 0.0]))), space))
     sky == cloudy (0.99) or rain == 0 (0.99)  (p = 0.8808)
     """
     if not term.scope:
@@ -208,3 +210,130 @@ def as_rule(term: Term, space: ClassSpace) -> NoisyOr:
         for v, costs in zip(term.scope, term.costs, strict=True)
     }
     return NoisyOr(inhibitions, term.probability, learned=True)
+
+
+# -- the path of growing numbers of rules -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """What is learned from, and how."""
+
+    evidence: Evidence
+    given: list[Term]
+    settings: SearchSettings
+    learner: Learner
+    n_rules: int | Literal["auto"]
+    max_rules: int
+    n_folds: int
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """Numbers of rules, in the order in which they are tried."""
+        if self.n_rules != "auto":
+            return tuple(range(1, self.n_rules + 1)) if self.learner == "greedy" else (self.n_rules,)
+        if self.learner == "greedy":
+            return tuple(range(1, self.max_rules + 1))
+        return tuple(size for size in _PAPER_SIZES if size <= self.max_rules)
+
+    @property
+    def n_steps(self) -> int:
+        """How many of them there are."""
+        return len(self.steps)
+
+
+class _Path:
+    """Rules of all rows and, side by side, of all rows but a fold, for growing numbers of rules."""
+
+    def __init__(self, search: _Search, rng: np.random.Generator) -> None:
+        self.search, self.rng = search, rng
+        self.parts: list[_Part] = []
+        evidence = search.evidence
+        if search.n_rules == "auto":
+            fold = rng.permutation(evidence.n) % min(search.n_folds, evidence.n)
+            for number in range(fold.max() + 1):
+                learn, judge = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
+                self.parts.append(_Part(search, evidence.rows(learn), evidence.rows(judge)))
+        self.whole = _Part(search, evidence, None)
+        self.kept: dict[int, list[LearnedTerm]] = {0: []}
+        self.gains: dict[int, Floats] = {}
+        self.interrupted = False
+
+    def run(self, bar: Progress) -> None:
+        """Add rules until none helps any more."""
+        try:
+            for size in self.search.steps:
+                grown = [part.grow(size, self.rng) for part in (*self.parts, self.whole)]
+                self.kept[size] = list(self.whole.terms)
+                if self.parts:
+                    self.gains[size] = np.concatenate([part.held_gain() for part in self.parts])
+                bar.advance(self._note(size))
+                if not any(grown) or self._in_vain(size):
+                    break
+        except KeyboardInterrupt:
+            self.interrupted = True
+
+    def _note(self, size: int) -> str:
+        return f"{size} rules" + (f", held out {self._mean(self.gains[size]):+.4f}" if self.parts else "")
+
+    def _in_vain(self, size: int) -> bool:
+        if not self.parts or self.search.learner == "paper":
+            return False
+        best = max(self.gains, key=lambda one: self._mean(self.gains[one]))
+        return size >= best + _PATIENCE
+
+    def _mean(self, gains: Floats) -> float:
+        return float(np.average(gains, weights=self._weights))
+
+    @property
+    def _weights(self) -> Floats:
+        return np.concatenate([part.judge.weights for part in self.parts if part.judge is not None])
+
+    def held_out(self) -> tuple[Floats, Floats]:
+        """Return mean gains on held-out rows and their standard errors, for `sizes`."""
+        means = [self._mean(gains) for gains in self.gains.values()]
+        errors = [
+            np.sqrt(self._mean((gains - mean) ** 2) / len(gains))
+            for gains, mean in zip(self.gains.values(), means, strict=True)
+        ]
+        return np.array(means), np.array(errors)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Numbers of rules that were judged."""
+        return tuple(self.gains)
+
+    def chosen(self) -> list[LearnedTerm]:
+        """Return the rules of the best number."""
+        if not self.parts:
+            return self.kept[max(self.kept)]
+        means, errors = self.held_out()
+        if not len(means) or means.max() <= errors[int(np.argmax(means))]:
+            return []
+        return self.kept[self.sizes[int(np.argmax(means))]]
+
+
+class _Part:
+    """Rules learned from some rows, and others to judge them."""
+
+    def __init__(self, search: _Search, learn: Evidence, judge: Evidence | None) -> None:
+        self.search, self.learn, self.judge = search, learn, judge
+        self.terms: list[LearnedTerm] = []
+
+    def grow(self, size: int, rng: np.random.Generator) -> bool:
+        """Come to so many rules; return whether there is anything new."""
+        search = self.search
+        if search.learner == "paper":
+            paper = PaperSettings()
+            paper = replace(paper, max_scope=min(paper.max_scope, search.settings.max_scope))
+            self.terms = learn_as_in_the_paper(self.learn, search.given, size, paper, rng)
+            return True
+        found = best_rule(self.learn, [*search.given, *self.terms], search.settings, rng)
+        if found is not None:
+            self.terms = [*self.terms, found.term]
+        return found is not None
+
+    def held_gain(self) -> Floats:
+        assert self.judge is not None
+        given = self.search.given
+        return self.judge.log_gain([*given, *self.terms]) - self.judge.log_gain(given)

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import beta
 
-from tuplet.rules.learning_data import Evidence
-from tuplet.rules.learning_dense import DensePasses
-from tuplet.rules.learning_terms import STRONGEST, AnyTerm, Term
-from tuplet.typing import Codes, Floats
+from tuplet.joint.base import all_outcomes
+from tuplet.rules.learning_data import STRONGEST, Evidence, LearnedTerm, Term
+from tuplet.typing import UNKNOWN, Codes, Floats
 
-_LEAK = 0.999
-
-_LARGEST = 2**14
+# Without the dense gradient, learning on emotions (6 labels) takes 33.4 instead of 3.8 CPU seconds.
+_MOST_COMBINATIONS = 2**14
 """Combinations of labels up to which all of them are listed; beyond, variables are eliminated."""
 
 
@@ -54,12 +53,12 @@ class PaperSettings:
 
 def learn_as_in_the_paper(
     evidence: Evidence,
-    fixed: Sequence[AnyTerm],
+    fixed: Sequence[Term],
     n_rules: int,
     settings: PaperSettings,
     rng: np.random.Generator,
-) -> list[Term]:
-    """Return rules in canonical form; fewer than asked for if some of them say nothing.
+) -> list[LearnedTerm]:
+    """Return rules in canonical form; fewer than `n_rules` if some of them have no effect.
 
     Adam ascends the mean log-likelihood of small batches plus a regulariser that fades. Scopes are drawn at
     random and stay: in the reference, too, they hardly ever differ from the random start.
@@ -69,11 +68,11 @@ def learn_as_in_the_paper(
     scopes = np.sort([rng.choice(len(cards), length, replace=False) for _ in range(n_rules)], axis=1)
     owners = cards[scopes].reshape(-1)
     q = rng.uniform(0.9, 1.0, owners.sum())
-    passes = _passes(evidence, scopes, fixed)
+    gradient_of = _gradient_function(evidence, fixed, scopes)
     first, second = np.zeros_like(q), np.zeros_like(q)
     for step in range(1, settings.n_iterations + 1):
         rows = rng.choice(evidence.n, min(settings.batch, evidence.n), replace=False)
-        gradient = passes.gradient(q, rows)[1] / evidence.weights[rows].sum()
+        gradient = gradient_of(q, rows) / evidence.weights[rows].sum()
         gradient += settings.decay ** (step - 1) * regulariser(q, owners, settings)[1]
         first = 0.9 * first + 0.1 * gradient
         second = 0.999 * second + 0.001 * gradient**2
@@ -108,24 +107,78 @@ def regulariser(q: Floats, owners: Codes, settings: PaperSettings) -> tuple[floa
     return value, np.repeat(slope / (mean * owners), owners) * weight
 
 
-def _terms(q: Floats, scopes: Codes, cards: Codes) -> list[Term]:
+class DenseGradient:
+    """Derivatives of the log-likelihood of batches by the inhibitions q, over all combinations of labels.
+
+    Rules do not depend on the row: their product is one vector over the combinations, and a batch needs one
+    softmax for the posterior and one for the posterior given the known labels.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        Without given rules.
+    fixed : sequence of Term
+        Rules that do not change.
+    scopes : array, shape (K, J)
+        Variables of the rules, whose strength is `STRONGEST`.
+    """
+
+    def __init__(self, evidence: Evidence, fixed: Sequence[Term], scopes: Codes) -> None:
+        cards, outcomes = np.asarray(evidence.cards), all_outcomes(evidence.cards)
+        starts = np.cumsum([0, *cards[scopes].reshape(-1)])[:-1].reshape(scopes.shape)
+        self.index = starts[:, None, :] + outcomes[:, scopes].transpose(1, 0, 2)  # (K, combinations, J)
+        self.one_hot = _one_hot(outcomes, evidence.cards).T
+        self.log_beliefs, self.weights = np.hstack(evidence.log_beliefs), evidence.weights
+        self.allowed = _one_hot(evidence.codes, evidence.cards)
+        self.n_labels = len(cards)
+        self.log_fixed = np.zeros(len(outcomes))
+        for term in fixed:
+            self.log_fixed += term.log_table()[tuple(outcomes[:, term.scope].T)]
+
+    def __call__(self, q: Floats, rows: npt.NDArray[np.intp]) -> Floats:
+        """Return the derivatives by q (P,) of the weighted log-likelihood of some rows."""
+        drop = -np.expm1(-STRONGEST)
+        breach = q[self.index].prod(axis=2)
+        factor = 1.0 - drop * breach
+        log_weight = self.log_beliefs[rows] @ self.one_hot + (self.log_fixed + np.log(factor).sum(axis=0))
+        agrees = self.allowed[rows] @ self.one_hot == self.n_labels
+        inside = _softmax(np.where(agrees, log_weight, -np.inf))
+        surplus = self.weights[rows] @ (inside - _softmax(log_weight))
+        by_log_q = np.repeat(-drop * surplus * breach / factor, self.index.shape[2])
+        return np.bincount(self.index.reshape(-1), by_log_q, minlength=len(q)) / q
+
+
+def _one_hot(codes: Codes, cards: Sequence[int]) -> Floats:
+    """Return 1 for every category that codes (n, m) allow, (n, sum of cards); a missing label allows all."""
+    known = zip(codes.T[:, :, None], cards, strict=True)
+    return np.hstack([(code == np.arange(card)) | (code == UNKNOWN) for code, card in known]).astype(float)
+
+
+def _softmax(log_weight: Floats) -> Floats:
+    """Return rows that sum to 1: `scipy.special.softmax` has more overhead for small arrays."""
+    weight: Floats = np.exp(log_weight - log_weight.max(axis=1, keepdims=True))
+    return weight / weight.sum(axis=1, keepdims=True)
+
+
+def _terms(q: Floats, scopes: Codes, cards: Codes) -> list[LearnedTerm]:
     costs = iter(np.split(-np.log(q), np.cumsum(cards[scopes].reshape(-1))[:-1]))
-    return [Term(tuple(map(int, scope)), STRONGEST, tuple(next(costs) for _ in scope)) for scope in scopes]
+    return [
+        LearnedTerm(tuple(map(int, scope)), STRONGEST, tuple(next(costs) for _ in scope)) for scope in scopes
+    ]
 
 
-class _Eliminating:
-    """What `DensePasses` gives, by eliminating variables: for more labels than can be listed."""
-
-    def __init__(self, evidence: Evidence, scopes: Codes, fixed: Sequence[AnyTerm]) -> None:
-        self.evidence, self.scopes, self.fixed = evidence, scopes, fixed
-
-    def gradient(self, q: Floats, rows: npt.NDArray[np.intp]) -> tuple[float, Floats]:
-        terms = _terms(q, self.scopes, np.asarray(self.evidence.cards))
-        value, slopes = self.evidence.rows(rows).value_and_gradient([*self.fixed, *terms])
-        return value, -np.concatenate([slope[1:] for slope in slopes[len(self.fixed) :]]) / q
+def _gradient_function(
+    evidence: Evidence, fixed: Sequence[Term], scopes: Codes
+) -> Callable[[Floats, npt.NDArray[np.intp]], Floats]:
+    if math.prod(evidence.cards) <= _MOST_COMBINATIONS and not evidence.given:
+        return DenseGradient(evidence, fixed, scopes)
+    return partial(_eliminated_gradient, evidence, fixed, scopes)
 
 
-def _passes(evidence: Evidence, scopes: Codes, fixed: Sequence[AnyTerm]) -> DensePasses | _Eliminating:
-    if math.prod(evidence.cards) <= _LARGEST and not evidence.given:
-        return DensePasses(evidence, scopes, _LEAK, fixed)
-    return _Eliminating(evidence, scopes, fixed)
+def _eliminated_gradient(
+    evidence: Evidence, fixed: Sequence[Term], scopes: Codes, q: Floats, rows: npt.NDArray[np.intp]
+) -> Floats:
+    """Return what `DenseGradient` returns, for any number of labels."""
+    terms = _terms(q, scopes, np.asarray(evidence.cards))
+    slopes = evidence.rows(rows).gradient([*fixed, *terms])[len(fixed) :]
+    return -np.concatenate([slope[1:] for slope in slopes]) / q

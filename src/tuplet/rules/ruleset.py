@@ -33,7 +33,7 @@ class RuleSet(Sequence[Rule | NoisyOr]):
     """A list of rules that can be written to text and JSON and read again.
 
     In text every rule is a line, `[name] p: formula`, of which name and p may be missing; "learned" before p
-    says that a model may change it, and lines that start with # are remarks.
+    means that a model may change it, and lines that start with # are remarks.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class RuleSet(Sequence[Rule | NoisyOr]):
         which : iterable of int, str, Rule or NoisyOr
             Positions (from 0, or from the end if negative), names, texts, or rules themselves.
         space : ClassSpace
-            What the rules speak of; a rule also goes by the text that explanations call it by.
+            The class variables of the rules; a rule can also be given by its text in explanations.
         """
         gone = {self._position(one, space) for one in which}
         return RuleSet([rule for k, rule in enumerate(self.rules) if k not in gone])
@@ -103,18 +103,18 @@ class RuleSet(Sequence[Rule | NoisyOr]):
             found = [k for k, rule in enumerate(self.rules) if rule == which][:1]  # equal ones are as good
         if len(found) > 1:
             places = ", ".join(map(str, found))
-            raise InputError(f"Several rules are called {which!r}; say which by its position: {places}.")
+            raise InputError(f"Several rules are called {which!r}; give the position of one: {places}.")
         if not found:
             raise InputError(f"There is no rule {which!r}; there are {len(self)}:\n{self}")
         return found[0]
 
-    def silent_on(self, variable: int, space: ClassSpace) -> RuleSet:
+    def without_variable(self, variable: int, space: ClassSpace) -> RuleSet:
         """Return the rules that do not name a variable, given by its position."""
         factors = self.compile(space)
         return RuleSet([rule for rule, f in zip(self.rules, factors, strict=True) if variable not in f.scope])
 
     def settled(self, who: str, learner: str) -> RuleSet:
-        """Return the rules, or raise if a probability is still to be learned, and say where that happens."""
+        """Return the rules; an error of `who` if a probability is still to be learned, by `learner`."""
         for rule in self.rules:
             if rule.pending:
                 raise InputError(
@@ -160,7 +160,7 @@ class RuleSet(Sequence[Rule | NoisyOr]):
             raise
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise InputError(
-                f"RuleSet.from_json: this is no JSON of rules as to_json writes it ({error!r})."
+                f"RuleSet.from_json: this is not JSON of rules as written by to_json ({error!r})."
             ) from None
 
     # -- for people ---------------------------------------------------------------------------------------
@@ -173,7 +173,7 @@ class RuleSet(Sequence[Rule | NoisyOr]):
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            f"<tr><td>{i}</td><td style='text-align:left'>{html.escape(_said(rule))}</td>"
+            f"<tr><td>{i}</td><td style='text-align:left'>{html.escape(_sentence(rule))}</td>"
             f"<td>{rule.p:.4g}</td><td>{_origin(rule)}</td></tr>"
             for i, rule in enumerate(self.rules, start=1)
         )
@@ -182,14 +182,14 @@ class RuleSet(Sequence[Rule | NoisyOr]):
 
 
 def read_rules(rules: Iterable[str | Rule | NoisyOr], space: ClassSpace) -> RuleSet:
-    """Read rules about the variables of a space; an error in a text also says what names there are."""
+    """Read rules about the variables of a space; an error in a text also lists the names."""
     try:
         return RuleSet(rules)
     except InputError as error:
         raise InputError(f"{error}\n{Names(space)}") from None
 
 
-def _said(rule: Rule | NoisyOr) -> str:
+def _sentence(rule: Rule | NoisyOr) -> str:
     text = rule.text if isinstance(rule, Rule) else rule.sentence()
     return f"{rule.name}: {text}" if rule.name else text
 

@@ -1,4 +1,4 @@
-"""scikit-learn's classifier chains: probabilities for any number of categories, and a mean of several."""
+"""The mean of several classifier chains of scikit-learn."""
 
 from __future__ import annotations
 
@@ -12,44 +12,12 @@ from sklearn.multioutput import ClassifierChain
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from tuplet.exceptions import InputError
 from tuplet.local.estimators import accepts
-from tuplet.local.inputs import n_rows, put_beside
+from tuplet.local.multi_output import chain_probabilities, output_labels
 from tuplet.typing import Floats
-
-
-def chain_probabilities(chain: ClassifierChain, X: Any) -> list[Floats]:
-    """Probabilities (n, c_j) that a fitted chain gives to the labels of each variable, along its own answers.
-
-    `ClassifierChain.predict_proba` has one column per variable, the probability of the second label, and so
-    fails for variables with more than two. This walks the chain as it does: each link is asked given x and
-    the answers (`predict`) of the links before it.
-
-    The tables are therefore p(y_j | x, the chain's own greedy answers before j). Their product is the
-    chain's joint probability for the greedy answer alone; for other combinations it is not, and it is no
-    product of marginals either. It is what a user gets who multiplies the chain's probabilities.
-
-    Parameters
-    ----------
-    chain : ClassifierChain
-        Fitted, with the default `chain_method`.
-    X : array or sparse matrix, shape (n, d)
-
-    Returns
-    -------
-    list of arrays, shape (n, c_j)
-        In the order of the columns of Y.
-    """
-    X = check_array(X, accept_sparse="csr", ensure_all_finite=False)
-    answers = np.empty((n_rows(X), 0))
-    tables = {}
-    for variable, link in zip(chain.order_, chain.estimators_, strict=True):
-        inputs = put_beside(X, answers, ())
-        tables[variable] = np.asarray(link.predict_proba(inputs), dtype=float)
-        answers = np.column_stack([answers, link.predict(inputs)])
-    return [tables[variable] for variable in range(len(tables))]
 
 
 @final
@@ -96,9 +64,7 @@ class AveragedChains(ClassifierMixin, BaseEstimator):
             for i in range(self.n_chains)
         ]
         self.n_features_in_ = self.chains_[0].n_features_in_
-        first = self.chains_[0]
-        by_variable = dict(zip(first.order_.tolist(), first.classes_, strict=True))
-        self.classes_ = [by_variable[j] for j in range(len(by_variable))]
+        self.classes_ = output_labels(self.chains_[0], len(self.chains_[0].order_))
         return self
 
     def predict_proba(self, X: Any) -> list[Floats]:

@@ -11,14 +11,15 @@ from typing import Any, final
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import DataConversionWarning
+from sklearn.multioutput import MultiOutputClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from tuplet.evaluate.peers.reading import lift, read_answers, read_probabilities
 from tuplet.exceptions import InputError
 from tuplet.joint import FactorGraph, JointDistribution
 from tuplet.local.estimators import name_of, weight_arguments
 from tuplet.local.inputs import Features, n_rows, take_rows
+from tuplet.local.multi_output import as_dense, read_outputs, unwrap
 from tuplet.local.parallel import one_blas_thread
 from tuplet.metrics.encoding import encode_truth
 from tuplet.models.base import JointClassifier
@@ -177,11 +178,19 @@ class PeerClassifier(JointClassifier):
             table[:, seen[0]] = 1.0  # of those that the peer is shown, it is replaced below
         shown = self._varying()
         if shown:
-            names, counts = [self.space_.names[j] for j in shown], [len(self.seen_[j]) for j in shown]
-            for j, table in zip(shown, read_probabilities(self.estimator_, X, names, counts), strict=True):
-                tables[j][:, self.seen_[j]] = table
+            for j, output in zip(shown, read_outputs(self.estimator_, X, len(shown)), strict=True):
+                self._check_labels(j, output.table.shape[1])
+                tables[j][:, self.seen_[j]] = output.table
         with np.errstate(divide="ignore"):  # a floor of zero
-            return FactorGraph.independent([np.log(lift(table, self.floor)) for table in tables])
+            return FactorGraph.independent([np.log(apply_floor(table, self.floor)) for table in tables])
+
+    def _check_labels(self, j: int, n_columns: int) -> None:
+        if n_columns != len(self.seen_[j]):
+            raise InputError(
+                f"{name_of(self.estimator_)}.predict_proba gives probabilities of {n_columns} labels of"
+                f" {self.space_.names[j]!r}, which has {len(self.seen_[j])} in the training rows; use a"
+                " classifier that gives one for each of them."
+            )
 
     # Without `loss`, unlike other models: scorers and comparisons then take the answer as it is.
     def predict(self, X: Any) -> Any:  # type: ignore[override]
@@ -199,7 +208,7 @@ class PeerClassifier(JointClassifier):
         shown = self._varying()
         if shown:
             with one_blas_thread():
-                answers = read_answers(self.estimator_, features)
+                answers = _own_answers(self.estimator_, features)
             for column, j in enumerate(shown):
                 codes[:, j] = self.seen_[j][answers[:, column]]
         return self.space_.decode(codes, row_index(X))
@@ -221,6 +230,33 @@ class PeerClassifier(JointClassifier):
             # Logarithms and back: a lifted label may have lost its last digits.
             lifted[:, j] |= there & (table[rows, truth.codes[:, j]] <= self.floor * (1 + 1e-9))
         return int(lifted.any(axis=1).sum())
+
+
+def apply_floor(table: Floats, floor: float) -> Floats:
+    """Raise probabilities (n, k) that are below the floor to the floor; the others of the row shrink for it.
+
+    Rows still sum to one. What shrinks below the floor by this, having been just above it, is raised too.
+    """
+    low = table < floor
+    while True:
+        left = 1 - floor * low.sum(axis=1, keepdims=True)
+        others = np.where(low, 0.0, table)
+        lifted = np.where(low, floor, others * (left / others.sum(axis=1, keepdims=True)))
+        lower = lifted < floor
+        if not lower.any():
+            return lifted
+        low |= lower
+
+
+def _own_answers(peer: Any, X: Features) -> Codes:
+    """Return the peer's own answers (n, m), as codes."""
+    last, inputs = unwrap(peer, X)
+    if isinstance(last, MultiOutputClassifier):
+        # One by one, because CatBoost answers in (n, 1) for more than two labels, (n,) for two, and
+        # MultiOutputClassifier cannot stack these.
+        columns = [np.ravel(estimator.predict(inputs)) for estimator in last.estimators_]
+        return np.column_stack(columns).astype(np.intp)
+    return as_dense(last.predict(inputs)).reshape(n_rows(X), -1).astype(np.intp)
 
 
 @contextmanager

@@ -1,23 +1,22 @@
-"""Rules over given beliefs: for those who have sensors or models of their own, not features."""
+"""Rules over given beliefs: of sensors, or of models that were fitted elsewhere."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, final
 
 import numpy as np
 
 from tuplet.delegates import delegate
 from tuplet.exceptions import InputError
-from tuplet.models.rules.beliefs import read_beliefs, read_priors
-from tuplet.models.rules.expert import learn_beside, split_experts
-from tuplet.models.rules.variables import read_variables, widened
+from tuplet.models.rules.changes import ChangeableRules, KnowledgeBase
+from tuplet.models.rules.expert_rules import compile_expert_rules, learn_beside
+from tuplet.models.rules.reading import read_beliefs, read_class_space, read_priors
 from tuplet.models.validation import row_index, validate_weights
 from tuplet.prediction import JointPrediction
 from tuplet.progress import Show
 from tuplet.rules import NoisyOr, Rule, RuleJoint, RuleSet, compile_rules
-from tuplet.rules.effects import contributions
-from tuplet.rules.explain import Explanation, explain_row
+from tuplet.rules.explain import Explanation, contributions, explain_row
 from tuplet.rules.joint import Method, check_method
 from tuplet.rules.learning import Learned
 from tuplet.rules.ruleset import read_rules
@@ -29,7 +28,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-class RuleModel:
+@final
+class RuleModel(ChangeableRules):
     """Class variables, beliefs about each of them, and rules that connect them.
 
     P(l | x) is proportional to the product of the beliefs x_j(l_j) and of p for every rule that l satisfies,
@@ -86,7 +86,7 @@ class RuleModel:
         priors: Mapping[str, Any] | None = None,
         method: Method = "auto",
     ) -> None:
-        self.space = variables if isinstance(variables, ClassSpace) else read_variables(variables)
+        self.space = variables if isinstance(variables, ClassSpace) else read_class_space(variables)
         self.rules: RuleSet = read_rules(rules, self.space)
         self.factors = compile_rules(self.rules, self.space)
         check_method(method, self.factors)
@@ -121,7 +121,7 @@ class RuleModel:
         Returns
         -------
         JointPrediction
-            Where sums are estimated, its `distribution.converged` tells rows that can be relied on.
+            Where sums are estimated, its `distribution.converged` marks the rows that can be relied on.
         """
         joint, index = self._joint(beliefs)
         return JointPrediction(joint, self.space, index)
@@ -139,7 +139,6 @@ class RuleModel:
         n_rules: int | Literal["auto"] = "auto",
         max_rules: int = 60,
         max_scope: int = 6,
-        n_restarts: int = 1,
         random_state: Seed = None,
         progress: Show = "auto",
     ) -> RuleModel:
@@ -151,11 +150,11 @@ class RuleModel:
         ----------
         beliefs : mapping of names of class variables to tables
             As in `predict_joint`. They must come from sensors or classifiers that have not seen these labels;
-            rules learned from beliefs that know the answer trust them too much.
+            otherwise the learned rules trust the beliefs too much.
         Y : labels, shape (n, m)
             Missing ones are allowed.
         sample_weight : array, shape (n,), optional
-        n_rules, max_rules, max_scope, n_restarts, random_state, progress
+        n_rules, max_rules, max_scope, random_state, progress
             As in `RuleStackingClassifier`.
         """
         log_beliefs, index = read_beliefs(self.space, beliefs, self.priors)
@@ -166,7 +165,7 @@ class RuleModel:
                 f"learn: there are beliefs about {len(log_beliefs[0])} rows and labels of {len(codes)}."
             )
         rules, learned = learn_beside(
-            split_experts(self.rules, self.space),
+            compile_expert_rules(self.rules, self.space),
             self.space,
             log_beliefs,
             codes,
@@ -174,18 +173,17 @@ class RuleModel:
             n_rules=n_rules,
             max_rules=max_rules,
             max_scope=max_scope,
-            n_restarts=n_restarts,
             rng=np.random.default_rng(random_state),
             progress=progress,
         )
-        model = self._changed(self.space, rules)
+        model = self._with_knowledge(self._knowledge._replace(rules=rules))
         model.learned = learned
         return model
 
     # -- reading ------------------------------------------------------------------------------------------
 
     def explain(self, beliefs: Mapping[str, Any], row: int = 0) -> Explanation:
-        """Say which rules moved which labels of a row, and by how many log-odds."""
+        """Return which rules moved which labels of a row, and by how many log-odds."""
         return explain_row(self.joint(beliefs), self.space, row)
 
     def plot_explanation(
@@ -201,36 +199,12 @@ class RuleModel:
 
     # -- changing -----------------------------------------------------------------------------------------
 
-    def add_rules(self, *rules: str | Rule | NoisyOr) -> RuleModel:
-        """Return the model with further rules."""
-        return self._changed(self.space, [*self.rules, *read_rules(rules, self.space)])
+    @property
+    def _knowledge(self) -> KnowledgeBase:
+        return KnowledgeBase(self.space, self.rules, self.priors)
 
-    def remove_rules(self, *which: int | str | Rule | NoisyOr) -> RuleModel:
-        """Return the model without some rules, given by position (from 0), name, text or themselves."""
-        return self._changed(self.space, self.rules.without(which, self.space))
-
-    def add_variable(
-        self, name: str, categories: Sequence[Any] | None = None, *, prior: Any = None
-    ) -> RuleModel:
-        """Return the model with a further class variable, which rules may then speak of."""
-        space = widened(self.space, name, categories, "add_variable")
-        changed = self._changed(space, self.rules)
-        if prior is not None:
-            changed.priors |= read_priors(space, {space.names[-1]: prior})
-        return changed
-
-    def remove_variable(self, name: str) -> RuleModel:
-        """Return the model without a class variable and the rules that name it."""
-        gone = self.space.position(name)
-        if self.space.n_variables == 1:
-            raise InputError(f"remove_variable: {name!r} is the only class variable.")
-        kept = [other for j, other in enumerate(self.space.names) if j != gone]
-        return self._changed(self.space.select(kept), self.rules.silent_on(gone, self.space))
-
-    def _changed(self, space: ClassSpace, rules: Iterable[Rule | NoisyOr]) -> RuleModel:
-        model = RuleModel(space, rules, method=self.method)
-        model.priors |= {name: prior for name, prior in self.priors.items() if name in space.names}
-        return model
+    def _with_knowledge(self, knowledge: KnowledgeBase) -> RuleModel:
+        return RuleModel(knowledge.space, knowledge.rules, priors=knowledge.priors, method=self.method)
 
     def __repr__(self) -> str:
         return f"RuleModel({len(self.rules)} rules over {', '.join(self.space.names)})\n{self.rules}"

@@ -1,35 +1,42 @@
-"""Where beliefs about class variables come from: classifiers of their own, models of all, fitted ones."""
+"""Where beliefs about class variables come from: classifiers of single variables, models of all, fitted ones.
+
+A `BeliefSource` is a model with the class variables and columns of X that it serves; `held_out_beliefs` are
+the beliefs of sources about rows that they were not fitted to.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple, final
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from tuplet.exceptions import InputError, LabelError
+from tuplet.joint import FactorGraph, JointDistribution
 from tuplet.local.columns import chooses_columns
-from tuplet.local.estimators import name_of
-from tuplet.local.inputs import Features, n_rows
+from tuplet.local.estimators import name_of, weight_arguments
+from tuplet.local.inputs import Features, n_rows, take_rows
+from tuplet.local.multi_output import Output, output_labels, read_outputs
 from tuplet.models.base import JointClassifier
+from tuplet.models.cross_fitting import fold_weights
 from tuplet.models.independent import IndependentClassifier
-from tuplet.models.rules.multi_output import MultiOutputModel
 from tuplet.space import ClassSpace
 from tuplet.space.containers import listing
-from tuplet.typing import Codes, Floats
+from tuplet.typing import UNKNOWN, Codes, Floats
 
 _FLOOR = 1e-6
-"""Belief that is spread over all categories when a fitted classifier speaks: no label is impossible."""
+"""Belief that is spread over all categories of a fitted classifier: no label is impossible."""
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
+class BeliefSource:
     """A model of some class variables that sees some columns of X.
 
     Parameters
@@ -41,30 +48,30 @@ class Source:
         Names or positions of the columns of X that it sees; all of them if None.
     prefit : bool
         Whether the model was fitted elsewhere.
-    spoken : tuple of str
-        All variables that the model speaks of, in its order; `names` are those that are listened to.
+    outputs : tuple of str
+        All variables that the model predicts, in its order; `names` are those that are used.
     """
 
     names: tuple[str, ...]
     model: Any
     columns: Any = None
     prefit: bool = False
-    spoken: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "columns", as_columns(self.columns, self.names))
-        if not self.spoken:
-            object.__setattr__(self, "spoken", self.names)
+        object.__setattr__(self, "columns", _as_columns(self.columns, self.names))
+        if not self.outputs:
+            object.__setattr__(self, "outputs", self.names)
 
     def view(self, X: Features) -> Features:
         """Return the columns that the model sees."""
         if self.columns is None:
             return X
         columns, framed = self.columns, isinstance(X, pd.DataFrame)
-        wants = f"The classifier of {listing(self.names)} wants the columns {_said(columns)}"
+        expects = f"The classifier of {listing(self.names)} expects the columns {_listed(columns)}"
         by_position = isinstance(columns, slice)
         if not framed and not by_position and any(isinstance(column, str) for column in columns):
-            raise InputError(f"{wants}, but X has no names; pass a frame, or positions.")
+            raise InputError(f"{expects}, but X has no names; pass a frame, or positions.")
         try:
             if not framed:
                 return X[:, columns]
@@ -72,7 +79,7 @@ class Source:
             return X[columns] if by_name else X.iloc[:, columns]
         except (IndexError, ValueError, KeyError, TypeError):
             has = listing(X.columns) if framed else f"{X.shape[1]} columns"
-            raise InputError(f"{wants}; X has {has}.") from None
+            raise InputError(f"{expects}; X has {has}.") from None
 
     def check_columns(self, names: Any, n_columns: int) -> None:
         """Refuse columns that X, with these names if it has any, does not have."""
@@ -81,19 +88,19 @@ class Source:
         _check_width(self.model, part, self.names)
 
     def check_labels(self, space: ClassSpace) -> None:
-        """Refuse a fitted model that knows labels which the space does not."""
-        for name, labels in zip(self.spoken, _labels_of(self.model, len(self.spoken)), strict=True):
+        """Refuse a fitted model with labels that the space does not have."""
+        for name, labels in zip(self.outputs, _labels(self.model, len(self.outputs)), strict=True):
             if name in self.names and labels is not None:
                 _codes_of(space, name, labels)
 
-    def without(self, name: str) -> Source | None:
+    def without(self, name: str) -> BeliefSource | None:
         """Return the source without a class variable, None if no other is left."""
         if name not in self.names:
             return self
         left = tuple(each for each in self.names if each != name)
         return replace(self, names=left) if left else None
 
-    def fitted(self, X: Features, space: ClassSpace, codes: Codes, weights: Any) -> Source:
+    def fitted(self, X: Features, space: ClassSpace, codes: Codes, weights: Any) -> BeliefSource:
         """Return the source with its model fitted to codes (n, m) of all variables, if it is not."""
         if self.prefit:
             return self
@@ -111,20 +118,15 @@ class Source:
             named = zip(self.model.space_.names, tables, strict=True)
             return {name: table for name, table in named if name in self.names}
         _check_width(self.model, part, self.names)
-        tables, classes = _ask(self.model, part, len(self.spoken))
-        if len(tables) != len(self.spoken):
-            raise InputError(
-                f"The fitted classifier of {listing(self.names)} tells probabilities of {len(tables)} class"
-                f" variables, not of {len(self.spoken)}."
-            )
+        outputs = _outputs(self.model, part, len(self.outputs))
         return {
-            name: _aligned(space, name, table, labels, n_rows(part))
-            for name, table, labels in zip(self.spoken, tables, classes, strict=True)
+            name: _aligned(space, name, *output)
+            for name, output in zip(self.outputs, outputs, strict=True)
             if name in self.names
         }
 
 
-def as_columns(columns: Any, names: Sequence[str]) -> Any:
+def _as_columns(columns: Any, names: Sequence[str]) -> Any:
     """Return columns, however given, as a list of names or positions, a slice of positions, or None."""
     if isinstance(columns, slice):
         ends = (columns.start, columns.stop, columns.step)
@@ -142,7 +144,7 @@ def as_columns(columns: Any, names: Sequence[str]) -> Any:
     )
 
 
-def _said(columns: Any) -> str:
+def _listed(columns: Any) -> str:
     return repr(columns) if isinstance(columns, slice) else listing(columns)
 
 
@@ -150,84 +152,73 @@ def _check_width(model: Any, X: Features, names: Sequence[str]) -> None:
     wanted = getattr(model, "n_features_in_", X.shape[1])
     if wanted != X.shape[1] and not chooses_columns(model):
         raise InputError(
-            f"The fitted classifier of {listing(names)} was fitted to {wanted} columns, but sees"
-            f" {X.shape[1]}; say which columns of X are its own."
+            f"The fitted classifier of {listing(names)} was fitted to {wanted} columns, but gets"
+            f" {X.shape[1]}; pass the columns of X that it uses."
         )
 
 
-def _ask(model: Any, X: Features, n_variables: int) -> tuple[list[Any], list[Any]]:
-    """Return probabilities and labels of each variable of a fitted model."""
-    if isinstance(model, JointClassifier):
-        return model._joint_of(X).marginals(), list(model.space_.categories)
-    proba, labels = model.predict_proba(X), getattr(model, "classes_", None)
-    if isinstance(proba, list):
-        return proba, list(labels) if labels is not None else [None] * len(proba)
-    if n_variables == 1:
-        return [proba], [labels]
-    # Of a multi-label network: one column for each label, the probability that it is 1.
-    return [np.column_stack([1 - column, column]) for column in np.asarray(proba).T], [[0, 1]] * n_variables
+def _outputs(model: Any, X: Features, n_variables: int) -> list[Output]:
+    """Return the probabilities of each variable of a fitted model."""
+    if not isinstance(model, JointClassifier):
+        return read_outputs(model, X, n_variables)
+    tables = model._joint_of(X).marginals()
+    return [Output(*pair) for pair in zip(tables, model.space_.categories, strict=True)]
 
 
-def _labels_of(model: Any, n_variables: int) -> list[Any]:
-    """Return the labels of each variable that a fitted model knows, None where it does not tell."""
+def _labels(model: Any, n_variables: int) -> list[Any]:
+    """Return the labels of each variable of a fitted model, None where it does not list them."""
     if isinstance(model, JointClassifier):
         return list(model.space_.categories)
-    classes: Any = getattr(model, "classes_", None)
-    several = isinstance(classes, list) and all(isinstance(each, np.ndarray) for each in classes)
-    if several and len(classes) == n_variables:
-        return classes
-    return [classes] if n_variables == 1 and not several else [None] * n_variables
+    return output_labels(model, n_variables)
 
 
 def _codes_of(space: ClassSpace, name: str, labels: Any) -> Any:
-    """Return the codes of the labels that a fitted classifier knows."""
+    """Return the codes of the labels of a fitted classifier."""
     try:
         return space.codes_of(name, list(labels))
     except LabelError as error:
         raise LabelError(
-            f"The fitted classifier of {name!r} knows labels that the model does not. {error} If the data"
+            f"The fitted classifier of {name!r} has labels that the model does not have. {error} If the data"
             " lack some, declare them: pandas.Categorical(y, categories=[...])."
         ) from None
 
 
-def _aligned(space: ClassSpace, name: str, table: Any, labels: Any, n: int) -> Floats:
+def _aligned(space: ClassSpace, name: str, table: Floats, labels: Any) -> Floats:
     """Return probabilities in the order of the space's categories, floored."""
-    j = space.position(name)
-    table = np.asarray(table, dtype=float)
-    columns = np.arange(space.cards[j]) if labels is None else _codes_of(space, name, labels)
-    if table.shape != (n, len(columns)):
+    card = space.cards[space.position(name)]
+    columns = np.arange(card) if labels is None else _codes_of(space, name, labels)
+    if table.shape[1] != len(columns):
         raise InputError(
-            f"The fitted classifier of {name!r} gave probabilities of shape {table.shape}, not"
-            f" ({n}, {len(columns)})."
+            f"The fitted classifier of {name!r} returned probabilities of shape {table.shape}, not"
+            f" ({len(table)}, {len(columns)})."
         )
-    answer = np.zeros((n, space.cards[j]))
+    answer = np.zeros((len(table), card))
     answer[:, columns] = table
-    answer /= answer.sum(axis=1, keepdims=True)
-    return (1 - _FLOOR) * answer + _FLOOR / space.cards[j]
+    return (1 - _FLOOR) * answer + _FLOOR / card
 
 
-def fitted_source(names: tuple[str, ...], model: Any, columns: Any = None) -> Source:
+def fitted_source(names: tuple[str, ...], model: Any, columns: Any = None) -> BeliefSource:
     """Return the source of a model that was fitted elsewhere.
 
-    A model of Tuplet goes by names where it knows them, and may speak of further variables; by order if not.
+    A model of Tuplet is matched by the names of its variables, of which it may have more, or by their order.
     """
     if not hasattr(model, "predict_proba"):
-        raise InputError(f"{name_of(model)} has no predict_proba; base classifiers must tell probabilities.")
+        raise InputError(f"{name_of(model)} has no predict_proba; base classifiers must give probabilities.")
     if not _is_fitted(model):
         raise InputError(
             f"The classifier of {listing(names)}, {name_of(model)}, is not fitted; fit it first."
         )
     if not isinstance(model, JointClassifier):
-        return Source(names, model, columns, prefit=True)
-    spoken = model.space_.names
-    if not set(names) <= set(spoken):
-        if len(spoken) != len(names):
+        return BeliefSource(names, model, columns, prefit=True)
+    outputs = model.space_.names
+    if not set(names) <= set(outputs):
+        if len(outputs) != len(names):
             raise InputError(
-                f"The fitted model of {listing(names)} has the class variables {listing(spoken)}; the names"
+                f"The fitted model of {listing(names)} has the class variables {listing(outputs)}; the names"
                 " must be the same."
             )
-        spoken = names
-    return Source(names, model, columns, prefit=True, spoken=spoken)
+        outputs = names
+    return BeliefSource(names, model, columns, prefit=True, outputs=outputs)
 
 
 def _is_fitted(model: Any) -> bool:
@@ -243,7 +234,7 @@ def _is_fitted(model: Any) -> bool:
 
 def make_sources(
     estimators: Any, names: Sequence[str], *, prefit: bool, multi_output: bool, n_jobs: int | None
-) -> list[Source]:
+) -> list[BeliefSource]:
     """Return the sources that the setting `estimators` of a `RuleStackingClassifier` means."""
     names = tuple(names)
     if isinstance(estimators, Mapping):
@@ -260,12 +251,14 @@ def make_sources(
             )
         return [fitted_source(names, estimators)]
     if isinstance(estimators, JointClassifier):
-        return [Source(names, estimators)]
+        return [BeliefSource(names, estimators)]
     model = MultiOutputModel(estimators) if multi_output else IndependentClassifier(estimators, n_jobs=n_jobs)
-    return [Source(names, model)]
+    return [BeliefSource(names, model)]
 
 
-def _source_of(name: Any, given: Any, names: tuple[str, ...], prefit: bool, n_jobs: int | None) -> Source:
+def _source_of(
+    name: Any, given: Any, names: tuple[str, ...], prefit: bool, n_jobs: int | None
+) -> BeliefSource:
     if str(name) not in names:
         raise InputError(
             f"The mapping of estimators names {name!r}, which is no class variable; these are"
@@ -279,6 +272,107 @@ def _source_of(name: Any, given: Any, names: tuple[str, ...], prefit: bool, n_jo
     if prefit:
         return fitted_source((str(name),), estimator, columns)
     if isinstance(estimator, JointClassifier):
-        return Source((str(name),), estimator, columns)
+        return BeliefSource((str(name),), estimator, columns)
     default = isinstance(estimator, str) and estimator == "default"
-    return Source((str(name),), IndependentClassifier(None if default else estimator, n_jobs=n_jobs), columns)
+    return BeliefSource(
+        (str(name),), IndependentClassifier(None if default else estimator, n_jobs=n_jobs), columns
+    )
+
+
+@final
+class MultiOutputModel(JointClassifier):
+    """One classifier that predicts all class variables at once: a forest, neighbours, a multi-label network.
+
+    It learns from rows whose labels are all known, and its outputs are independent given x. One pseudo-row of
+    the training marginal keeps probabilities away from zero, as in `SmoothedClassifier`.
+
+    Parameters
+    ----------
+    estimator : classifier
+        Its `fit` takes codes (n, m); for its `predict_proba` see `tuplet.local.multi_output`.
+
+    Examples
+    --------
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [["a", 0], ["a", 0], ["b", 1], ["b", 1]]
+    >>> MultiOutputModel(DecisionTreeClassifier()).fit(X, y).predict([[0.5], [2.5]])
+    array([['a', 0],
+           ['b', 1]], dtype=object)
+    """
+
+    def __init__(self, estimator: Any) -> None:
+        self.estimator = estimator
+
+    def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
+        full = np.flatnonzero((codes != UNKNOWN).all(axis=1))
+        if not len(full):
+            raise InputError(
+                f"{name_of(self.estimator)} predicts all class variables at once and needs rows whose labels"
+                " are all known; there is none. Pass one classifier for each class variable."
+            )
+        some = None if sample_weight is None else sample_weight[full]
+        self.model_ = clone(self.estimator)
+        target = codes[full] if codes.shape[1] > 1 else codes[full, 0]
+        self.model_.fit(take_rows(X, full), target, **weight_arguments(self.model_, some))
+        self.counts_ = [
+            np.bincount(codes[full, j], some, minlength=card) for j, card in enumerate(self.space_.cards)
+        ]
+
+    def _predict_joint(self, X: Features) -> JointDistribution:
+        tables = []
+        for output, counts in zip(read_outputs(self.model_, X, len(self.counts_)), self.counts_, strict=True):
+            total = counts.sum()
+            codes = range(len(counts)) if output.labels is None else output.labels
+            table = np.tile((counts + 1) / (total + len(counts)), (n_rows(X), 1))
+            table[:, np.asarray(codes, dtype=np.intp)] += total * output.table
+            tables.append(np.log(table / table.sum(axis=1, keepdims=True)))
+        return FactorGraph.independent(tables)
+
+
+# -- rows held out ------------------------------------------------------------------------------------------
+
+
+class HeldOutBeliefs(NamedTuple):
+    """Rows (r,), probabilities (r, k_j) of class variables by name, and weights (r,) or None.
+
+    A row whose weight lies in several folds comes several times, each with its part of the weight.
+    """
+
+    rows: npt.NDArray[np.intp]
+    beliefs: dict[str, Floats]
+    weights: Floats | None
+
+
+def held_out_beliefs(
+    sources: Sequence[BeliefSource],
+    space: ClassSpace,
+    X: Features,
+    codes: Codes,
+    sample_weight: Floats | None,
+    n_folds: int,
+) -> HeldOutBeliefs:
+    """Return the beliefs of sources about every row when fitted to the other folds, or fitted before."""
+    if all(source.prefit for source in sources):
+        return HeldOutBeliefs(np.arange(len(codes)), _beliefs(sources, X, space), sample_weight)
+    whole = np.ones(len(codes)) if sample_weight is None else sample_weight
+    rows, weights, parts = [], [], []
+    for share in fold_weights(X, codes, sample_weight, n_folds).T:
+        held, rest = np.flatnonzero(share > 0), whole - share
+        used = np.flatnonzero(rest > 0)
+        if not len(held) or not len(used):
+            continue
+        some: Any = None if sample_weight is None else rest[used]
+        fitted = [source.fitted(take_rows(X, used), space, codes[used], some) for source in sources]
+        parts.append(_beliefs(fitted, take_rows(X, held), space))
+        rows.append(held)
+        weights.append(share[held])
+    if not parts:
+        return HeldOutBeliefs(np.zeros(0, dtype=np.intp), {}, None)
+    merged = {name: np.vstack([part[name] for part in parts]) for name in parts[0]}
+    every = None if sample_weight is None else np.concatenate(weights)
+    return HeldOutBeliefs(np.concatenate(rows), merged, every)
+
+
+def _beliefs(sources: Sequence[BeliefSource], X: Features, space: ClassSpace) -> dict[str, Floats]:
+    parts = [source.beliefs(X, space) for source in sources]
+    return {name: table for part in parts for name, table in part.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from copy import copy
 from typing import TYPE_CHECKING, Any, Literal, final
 
 import numpy as np
@@ -14,17 +15,15 @@ from tuplet.exceptions import InputError
 from tuplet.joint import JointDistribution
 from tuplet.local.inputs import Features, n_rows
 from tuplet.models.base import JointClassifier
-from tuplet.models.rules.beliefs import read_priors
-from tuplet.models.rules.changes import ChangeableRules
-from tuplet.models.rules.expert import Experts, learn_beside, split_experts
-from tuplet.models.rules.held_out import HeldOut, held_out_beliefs
-from tuplet.models.rules.sources import make_sources
+from tuplet.models.rules.changes import ChangeableRules, KnowledgeBase
+from tuplet.models.rules.expert_rules import ExpertRules, compile_expert_rules, learn_beside
+from tuplet.models.rules.reading import read_priors
+from tuplet.models.rules.sources import HeldOutBeliefs, fitted_source, held_out_beliefs, make_sources
 from tuplet.progress import Show
 from tuplet.rules import NoisyOr, Rule, RuleJoint, compile_rules
-from tuplet.rules.calibration import CalibrationKind, learn_calibrator
-from tuplet.rules.effects import contributions
-from tuplet.rules.explain import Explanation, explain_row
-from tuplet.rules.learning_path import Learner
+from tuplet.rules.calibration import CalibrationKind, Calibrator, learn_calibrator
+from tuplet.rules.explain import Explanation, contributions, explain_row
+from tuplet.rules.learning import Learner
 from tuplet.rules.ruleset import read_rules
 from tuplet.typing import UNKNOWN, Codes, Floats, Seed
 
@@ -37,9 +36,9 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
     """Rules over the beliefs of any classifiers: expert rules, learned rules, or both.
 
     P(y | x) is proportional to the product of the base classifiers' beliefs and of p (1 - Q) + (1 - p) Q for
-    every rule, where Q says how much y breaks the rule. Rules are learned from beliefs of classifiers that
+    every rule, where Q is how much y breaks the rule. Rules are learned from beliefs of classifiers that
     have not seen the rows. The number of rules is the one that is best on held-out rows; it is zero where no
-    rule helps, and then the model says so.
+    rule helps, and predictions then have a note.
 
     Parameters
     ----------
@@ -53,7 +52,7 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
     n_rules : int or "auto"
         Rules to be learned, fewer where no further one adds anything; 0 learns none.
     calibration : "identity", "platt", "isotonic", "temperature" or "dirichlet"
-        How beliefs are mapped before rules see them, learned from the same held-out beliefs. Trees and
+        How beliefs are mapped before rules are applied, learned from the same held-out beliefs. Trees and
         neighbours are calibrated in any case, as everywhere in Tuplet, unless they are `prefit`.
     prefit : bool
         Whether `estimators` are fitted already. The rows given to `fit` must be new to them, or rules
@@ -61,8 +60,9 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
     multi_output : bool
         Whether `estimators` is one scikit-learn classifier that predicts all class variables at once.
     priors : mapping of names to probabilities, optional
-        For class variables without classifier; the training frequencies unless told. A class variable
-        without any label (a Categorical that is missing in all rows) has no classifier, and what rules say.
+        For class variables without classifier; the training frequencies if not given. A class variable
+        without any label (a Categorical that is missing in all rows) has no classifier: only rules
+        change its prior.
     learner : "greedy" or "paper"
         See `learn_rules`.
     max_rules : int
@@ -71,8 +71,6 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
         Most class variables in a learned rule.
     n_folds : int
         Folds from which beliefs about training rows come.
-    n_restarts : int
-        Searches with other random numbers, of which the best is kept.
     random_state : int, Generator or None
         For the search for rules.
     n_jobs : int, optional
@@ -89,8 +87,8 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
         What was learned and how the number of rules was found; `learned_.summary` is one sentence.
     contributions_ : DataFrame
         The learned rules with the mean log-likelihood of a training row that is lost without each of them;
-        the method `contributions` tells it of all rules and any rows.
-    sources_ : list of Source
+        for all rules and any rows see the method `contributions`.
+    sources_ : list of BeliefSource
         The fitted base classifiers.
     calibrators_ : dict of str to Calibrator
     priors_ : dict of str to array (k_j,)
@@ -116,7 +114,7 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
 
     _encodes_features = False  # each classifier has its own view of the columns
     _keeps_frames = True
-    _takes_unlabelled = True  # rules tell what there is to know of them
+    _takes_unlabelled = True  # rules may determine them
 
     def __init__(
         self,
@@ -132,7 +130,6 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
         max_rules: int = 60,
         max_scope: int = 6,
         n_folds: int = 5,
-        n_restarts: int = 1,
         random_state: Seed = None,
         n_jobs: int | None = None,
         progress: Show = "auto",
@@ -148,7 +145,6 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
         self.max_rules = max_rules
         self.max_scope = max_scope
         self.n_folds = n_folds
-        self.n_restarts = n_restarts
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.progress = progress
@@ -163,7 +159,7 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
         self._check_settings()
         space = self.space_
-        experts = split_experts(read_rules(self.rules, space), space)
+        experts = compile_expert_rules(read_rules(self.rules, space), space)
         labelled = (codes != UNKNOWN).any(axis=0)
         sources = make_sources(
             self.estimators,
@@ -177,7 +173,7 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
         if learns or experts.places or self.calibration != "identity":
             held = held_out_beliefs(sources, space, X, codes, sample_weight, self.n_folds)
         else:
-            held = HeldOut(np.zeros(0, dtype=np.intp), {}, None)
+            held = HeldOutBeliefs(np.zeros(0, dtype=np.intp), {}, None)
         self.calibrators_ = {
             name: learn_calibrator(
                 self.calibration, table, codes[held.rows, space.position(name)], held.weights
@@ -188,7 +184,7 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
         self.sources_ = [source.fitted(X, space, codes, sample_weight) for source in sources]
 
     def _check_settings(self) -> None:
-        for name, least in (("n_folds", 2), ("max_rules", 0), ("max_scope", 2), ("n_restarts", 1)):
+        for name, least in (("n_folds", 2), ("max_rules", 0), ("max_scope", 2)):
             value = getattr(self, name)
             if not isinstance(value, (int, np.integer)) or value < least:
                 raise InputError(
@@ -218,7 +214,7 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
             self.priors_[name] = (counts + 1) / (counts.sum() + card)
         self.priors_ |= read_priors(self.space_, {} if self.priors is None else self.priors)
 
-    def _learn_rules(self, held: HeldOut, codes: Codes, experts: Experts) -> None:
+    def _learn_rules(self, held: HeldOutBeliefs, codes: Codes, experts: ExpertRules) -> None:
         self.rules_, self.learned_ = learn_beside(
             experts,
             self.space_,
@@ -229,7 +225,6 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
             max_rules=self.max_rules,
             max_scope=self.max_scope,
             learner=self.learner,
-            n_restarts=self.n_restarts,
             rng=np.random.default_rng(self.random_state),
             progress=self.progress,
         )
@@ -262,11 +257,11 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
 
     @property
     def _note(self) -> str:
-        asked = self.n_rules == "auto" and self.space_.n_variables > 1
-        return self.learned_.summary if asked and not self.learned_.terms else ""
+        searched = self.n_rules == "auto" and self.space_.n_variables > 1
+        return self.learned_.summary if searched and not self.learned_.terms else ""
 
     def explain(self, X: Any, row: int = 0) -> Explanation:
-        """Say which rules moved which labels of a row of X, and by how many log-odds."""
+        """Return which rules moved which labels of a row of X, and by how many log-odds."""
         return explain_row(self._rule_joint(X), self.space_, row)
 
     def plot_explanation(self, X: Any, row: int = 0, *, title: str = "", ax: Axes | None = None) -> Axes:
@@ -290,3 +285,60 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
         joint = self._joint_of(X)
         assert isinstance(joint, RuleJoint)
         return joint
+
+    # -- changing -----------------------------------------------------------------------------------------
+
+    @property
+    def _knowledge(self) -> KnowledgeBase:
+        check_is_fitted(self, "space_")
+        return KnowledgeBase(self.space_, self.rules_, self.priors_)
+
+    def _with_knowledge(self, knowledge: KnowledgeBase) -> RuleStackingClassifier:
+        space = knowledge.space
+        rules = knowledge.rules.settled("add_rules", "fit")
+        compile_rules(rules, space)  # an unknown name is an error here, not in every prediction
+        model = self
+        for name in self.space_.names:
+            model = model if name in space.names else model.remove_classifier(name)
+        model = copy(model)
+        model.space_, model.rules_, model.priors_ = space, rules, knowledge.priors
+        model.classes_ = space.categories[0] if space.single else list(space.categories)
+        return model
+
+    def add_classifier(
+        self, name: str, estimator: Any, columns: Any = None, calibrator: Calibrator | None = None
+    ) -> RuleStackingClassifier:
+        """Return a copy in which a fitted classifier gives the beliefs about a class variable.
+
+        It takes the place of the present one.
+
+        Parameters
+        ----------
+        name : str
+            The class variable.
+        estimator : classifier
+            Fitted elsewhere, to labels of this class variable.
+        columns : list, name, position or slice of positions, optional
+            Columns of X that it sees; all of them if None.
+        calibrator : Calibrator, optional
+            From `tuplet.rules.calibration.learn_calibrator`.
+        """
+        check_is_fitted(self, "space_")
+        name = self.space_.names[self.space_.position(name)]
+        source = fitted_source((name,), estimator, columns)
+        source.check_labels(self.space_)
+        source.check_columns(getattr(self, "feature_names_in_", None), self.n_features_in_)
+        model = self.remove_classifier(name)
+        model.sources_ = [*model.sources_, source]
+        if calibrator is not None:
+            model.calibrators_ = {**model.calibrators_, name: calibrator}
+        return model
+
+    def remove_classifier(self, name: str) -> RuleStackingClassifier:
+        """Return a copy without the classifier of a class variable, whose beliefs are then its prior."""
+        check_is_fitted(self, "space_")
+        name = self.space_.names[self.space_.position(name)]
+        model = copy(self)
+        model.sources_ = [kept for source in self.sources_ if (kept := source.without(name)) is not None]
+        model.calibrators_ = {key: each for key, each in self.calibrators_.items() if key != name}
+        return model

@@ -1,4 +1,4 @@
-"""Tables of beliefs in any container, checked and put into the order of the categories."""
+"""Class variables, beliefs and priors as users pass them: checked, and in the order of the categories."""
 
 from __future__ import annotations
 
@@ -8,16 +8,55 @@ from typing import Any
 
 import narwhals.dependencies as kinds
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from tuplet.exceptions import InputError
 from tuplet.rules.names import Names
 from tuplet.space import ClassSpace
 from tuplet.space.containers import listing
+from tuplet.space.labels import as_array
 from tuplet.typing import Floats
 
 _SLOPPY = 0.02
 """How far beliefs may be from adding up to one; rounded ones are scaled, others are a mistake."""
+
+
+def read_class_space(variables: Any) -> ClassSpace:
+    """Return the class space of a mapping of names to lists of categories.
+
+    Examples
+    --------
+    >>> read_class_space({"sky": ["clear", "cloudy"], "rain": None}).cards
+    (2, 2)
+    """
+    if not isinstance(variables, Mapping) or not variables:
+        raise InputError(
+            f"RuleModel: variables must map names to lists of categories, found {type(variables).__name__}."
+        )
+    categories = tuple(_categories(name, given, "RuleModel") for name, given in variables.items())
+    return ClassSpace(tuple(str(name) for name in variables), categories)
+
+
+def add_to_space(space: ClassSpace, name: str, categories: Any, who: str) -> ClassSpace:
+    """Return a class space with a further variable; `who` is the method named in messages."""
+    if str(name) in space.names:
+        raise InputError(f"{who}: there is a class variable {name!r} already.")
+    return ClassSpace((*space.names, str(name)), (*space.categories, _categories(name, categories, who)))
+
+
+def _categories(name: Any, given: Any, who: str) -> npt.NDArray[Any]:
+    """Return distinct labels as an array; none at all stand for 0 and 1."""
+    try:
+        listed = [0, 1] if given is None else list(given) or [0, 1]
+        distinct = len(set(listed)) == len(listed)
+    except TypeError:  # not a list, or labels that cannot be compared
+        distinct = False
+    if isinstance(given, str) or not distinct:
+        raise InputError(
+            f"{who}: the categories of {name!r} must be a list of distinct labels, found {given!r}."
+        )
+    return as_array(listed)
 
 
 def read_beliefs(
@@ -29,7 +68,8 @@ def read_beliefs(
     ----------
     space : ClassSpace
     given : mapping of names to tables
-        See `read_table`. A row that is missing altogether (NaN) gets the prior.
+        A table is a frame, an array (n, k) or (k,), a mapping of categories to probabilities, or a number;
+        one row serves all rows. A row that is missing altogether (NaN) gets the prior.
     priors : mapping of names to arrays (k_j,)
         Of every class variable.
     """
@@ -38,7 +78,7 @@ def read_beliefs(
             f"Beliefs must be a mapping of class variables to tables, found {type(given).__name__}; as in"
             f" {{{space.names[0]!r}: table}}."
         )
-    tables = {space.position(name): read_table(space, name, table) for name, table in given.items()}
+    tables = {space.position(name): _read_table(space, name, table) for name, table in given.items()}
     n = _common({space.names[j]: len(table) for j, table in tables.items()})
     beliefs = []
     for j, name in enumerate(space.names):
@@ -68,7 +108,7 @@ def _index(tables: Any, n: int) -> pd.Index | None:
     return found[0] if found else None
 
 
-def read_table(space: ClassSpace, name: str, table: Any) -> Floats:
+def _read_table(space: ClassSpace, name: str, table: Any) -> Floats:
     """Beliefs (n, k) about one class variable.
 
     Parameters
@@ -97,7 +137,7 @@ def read_table(space: ClassSpace, name: str, table: Any) -> Floats:
 
 
 def read_priors(space: ClassSpace, given: Any) -> dict[str, Floats]:
-    """Probabilities (k_j,) of the class variables that a mapping names, each one table as in `read_table`."""
+    """Probabilities (k_j,) of the class variables that a mapping names, each as one table of beliefs."""
     if not isinstance(given, Mapping):
         raise InputError(
             "Priors must be a mapping of class variables to probabilities, as in"
@@ -105,7 +145,7 @@ def read_priors(space: ClassSpace, given: Any) -> dict[str, Floats]:
         )
     priors = {}
     for name, table in given.items():
-        array = read_table(space, name, table)
+        array = _read_table(space, name, table)
         if len(array) != 1 or np.isnan(array).any():
             found = f"{len(array)} rows" if len(array) != 1 else "missing values"
             raise InputError(f"The prior of {name!r} must be one row of probabilities, found {found}.")

@@ -12,9 +12,8 @@ from scipy.special import expit, logit
 from tuplet.exceptions import InputError
 from tuplet.rules import NoisyOr, Rule, RuleFactor, RuleSet, compile_rules
 from tuplet.rules.learning import Learned, as_rule, learn_rules
-from tuplet.rules.learning_data import Evidence
-from tuplet.rules.learning_search import Settings
-from tuplet.rules.learning_terms import GivenTerm
+from tuplet.rules.learning_data import Evidence, GivenTerm
+from tuplet.rules.learning_search import SearchSettings
 from tuplet.space import ClassSpace
 from tuplet.typing import Codes, Floats
 
@@ -23,7 +22,7 @@ _LARGEST = 2**12
 
 
 @dataclass(frozen=True, eq=False)
-class Experts:
+class ExpertRules:
     """Rules of experts, compiled.
 
     Parameters
@@ -63,7 +62,7 @@ class Experts:
 
 
 def learn_beside(
-    experts: Experts,
+    experts: ExpertRules,
     space: ClassSpace,
     log_beliefs: Sequence[Floats],
     codes: Codes,
@@ -79,16 +78,18 @@ def learn_beside(
     rules : RuleSet
         Those of the experts, then the learned ones.
     learned : Learned
-        What `learn_rules`, which gets the other settings, says of them.
+        The result of `learn_rules`, which gets the other settings.
     """
     row_weights = np.ones(len(codes)) if weights is None else weights
     evidence = Evidence(tuple(log_beliefs), codes, row_weights, experts.fixed_factors)
-    learned = learn_rules(evidence, experts.learnable, settings=Settings(max_scope=max_scope), **settings)
+    learned = learn_rules(
+        evidence, experts.learnable, settings=SearchSettings(max_scope=max_scope), **settings
+    )
     found = [as_rule(term, space) for term in learned.terms]
     return RuleSet([*experts.with_strengths(learned.strengths), *found]), learned
 
 
-def split_experts(rules: RuleSet, space: ClassSpace) -> Experts:
+def compile_expert_rules(rules: RuleSet, space: ClassSpace) -> ExpertRules:
     """Compile rules and find those whose probability is to be learned."""
     factors = compile_rules(rules, space)
     places = tuple(k for k, rule in enumerate(rules) if isinstance(rule, Rule) and rule.learned)
@@ -98,4 +99,4 @@ def split_experts(rules: RuleSet, space: ClassSpace) -> Experts:
                 f"The probability of {rules[k].title!r} cannot be learned: the rule has"
                 f" {factors[k].n_cells:,} combinations of labels (limit {_LARGEST:,}). Give it a fixed p."
             )
-    return Experts(rules, factors, places)
+    return ExpertRules(rules, factors, places)
