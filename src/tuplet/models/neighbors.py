@@ -10,7 +10,7 @@ import numpy.typing as npt
 from tuplet.exceptions import InputError
 from tuplet.joint import FactorGraph, JointDistribution
 from tuplet.local.inputs import Features
-from tuplet.local.onehot import OneHot
+from tuplet.local.onehot import OneHot, one_hot_width
 from tuplet.models.base import JointClassifier
 from tuplet.models.neighborhoods import Neighborhoods
 from tuplet.typing import UNKNOWN, Codes, Floats
@@ -99,7 +99,7 @@ class NeighborClassifier(JointClassifier):
 
     def _known(self, codes: Codes) -> npt.NDArray[np.bool_]:
         """Whether the label is known, (n, w), for each column."""
-        widths = [card if card > 2 else card - 1 for card in self.space_.cards]
+        widths = [one_hot_width(card) for card in self.space_.cards]
         return np.repeat(codes != UNKNOWN, widths, axis=1)
 
     def _learn(self, counts: Floats, weights: Floats) -> None:
@@ -120,7 +120,7 @@ class NeighborClassifier(JointClassifier):
         """Tables (n, k_j) from the probabilities (n, w) of single labels."""
         tables, start = [], 0
         for card in self.space_.cards:
-            width = card if card > 2 else card - 1
+            width = one_hot_width(card)
             part = proba[:, start : start + width]
             if card <= 2:
                 part = np.hstack([1.0 - part.sum(axis=1, keepdims=True), part])
