@@ -28,8 +28,8 @@ from tuplet.models.cross_fitting import fold_weights
 from tuplet.models.mixtures import base, growth
 from tuplet.models.mixtures.annealing import Annealed
 from tuplet.models.mixtures.em import EMSettings, MixtureState, run_em
-from tuplet.models.mixtures.sources import ModelSource
-from tuplet.models.trees.source import TreeSource, new_forest
+from tuplet.models.mixtures.mixture import ModelSource
+from tuplet.models.trees.mixture import TreeSource, new_forest
 from tuplet.structure import best_forest, edges, is_acyclic
 from tuplet.testing import check_joint
 

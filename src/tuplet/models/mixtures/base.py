@@ -13,12 +13,12 @@ from sklearn.utils.validation import check_is_fitted
 from tuplet.exceptions import InputError
 from tuplet.joint import JointDistribution, Mixture
 from tuplet.local.inputs import Features, n_rows
+from tuplet.losses.base import is_number
 from tuplet.models.base import JointClassifier
 from tuplet.models.cross_fitting import fold_weights
 from tuplet.models.mixtures.annealing import Annealed
 from tuplet.models.mixtures.em import EMSettings, MixtureState
-from tuplet.models.mixtures.growth import Growth, grow, refit_all
-from tuplet.models.mixtures.sources import Source
+from tuplet.models.mixtures.growth import ComponentSource, Growth, grow, refit_all
 from tuplet.pages import Section
 from tuplet.plots.path import LearningPath, plot_path
 from tuplet.progress import Show
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _SLIGHT = 0.001
 """Weight below which a report leaves a component out."""
 
-MakeSource = Callable[[Floats | None], Source]
+MakeSource = Callable[[Floats | None], ComponentSource]
 """Shares (n,) of the rows to learn from, or None for all, -> where components come from."""
 
 MapInference = Literal["exact", "annealing"]
@@ -103,9 +103,9 @@ class GrownMixture(JointClassifier):
             if not isinstance(value, (int, np.integer)) or value < 1:
                 also = " or 'auto'" if name.startswith("n_") else ""
                 raise InputError(f"{of}: {name} must be a positive integer{also}, found {value!r}.")
-        if not _is_number(self.validation) or not 0 < self.validation <= 0.5:
+        if not is_number(self.validation) or not 0 < self.validation <= 0.5:
             raise InputError(f"{of}: validation must be a share up to 0.5, found {self.validation!r}.")
-        if not _is_number(self.tol) or not 0 <= self.tol < np.inf:
+        if not is_number(self.tol) or self.tol < 0:
             raise InputError(f"{of}: tol must be a number >= 0, found {self.tol!r}.")
         if self.map_inference not in ("exact", "annealing"):
             raise InputError(
@@ -163,10 +163,6 @@ class GrownMixture(JointClassifier):
         table = named_table(lines, f"Weights of the {called}{rest}")
         figures = path_pictures(self._path, f"How many {called} it took")
         return [Section("Mixture", tables=[table], figures=figures)]
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float, np.number))
 
 
 def mixture_of(joints: Sequence[JointDistribution], weights: Floats, n: int) -> JointDistribution:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal, final
 
 import numpy as np
+from sklearn.base import clone
 
 from tuplet.exceptions import InputError
+from tuplet.joint import JointDistribution
+from tuplet.local.estimators import seeded
 from tuplet.local.inputs import Features
 from tuplet.models.base import JointClassifier
 from tuplet.models.chain import ChainClassifier
 from tuplet.models.mixtures.base import GrownMixture, MakeSource, MapInference, Sizes
-from tuplet.models.mixtures.sources import ModelSource
 from tuplet.progress import Show
+from tuplet.space import ClassSpace
 from tuplet.typing import Codes, Floats, Seed
 
 
@@ -138,3 +143,71 @@ class MixtureClassifier(GrownMixture):
     ) -> MakeSource:
         models = ModelSource(self._model(), X, codes, self.space_, rng)
         return lambda learnt: models
+
+
+@final
+@dataclass(frozen=True)
+class ModelComponent:
+    """A fitted model as a component; see `Component`."""
+
+    structure: Any
+    model: Any
+    own: Floats | None
+
+    @property
+    def penalty(self) -> float:
+        """See `Component.penalty`: that of any model is unknown."""
+        return 0.0
+
+    @property
+    def log_likelihood(self) -> Floats:
+        """Log-probability (n,) of the labels of each training row."""
+        assert self.own is not None
+        return self.own
+
+    def without_rows(self) -> ModelComponent:
+        """Return what prediction needs."""
+        return replace(self, own=None)
+
+    def joint(self, X: Features) -> JointDistribution:
+        """Joint distribution of rows X."""
+        joint: JointDistribution = self.model._joint_of(X)
+        return joint
+
+
+@final
+class ModelSource:
+    """Any `JointClassifier` with different seeds; see `ComponentSource`. A structure is an unfitted model.
+
+    What a model draws by its `random_state`, such as the order of a chain, is its structure: it stays the
+    same whenever the same seed is fitted again. What it learns, it learns anew.
+
+    Parameters
+    ----------
+    model : JointClassifier
+        Unfitted.
+    X : features, n rows
+    codes : int array, shape (n, m)
+    space : ClassSpace
+    rng : Generator
+    """
+
+    def __init__(
+        self, model: Any, X: Features, codes: Codes, space: ClassSpace, rng: np.random.Generator
+    ) -> None:
+        self.model, self.X, self.codes, self.space, self.rng = model, X, codes, space, rng
+
+    def propose(self, weight: Floats, seen: Sequence[Any]) -> Any:
+        """See `ComponentSource.propose`: models of which nothing is random differ by the weights alone."""
+        model = clone(self.model)
+        if "random_state" in model.get_params(deep=False):
+            model.set_params(random_state=None)
+        return seeded(model, int(self.rng.integers(2**31 - 1)))
+
+    def fit(self, structure: Any, weight: Floats, start: ModelComponent | None = None) -> ModelComponent:
+        """See `ComponentSource.fit`: a fit that is no better than the start is dropped."""
+        model = clone(structure)._fit_codes(self.X, self.space, self.codes, weight)
+        own = model._joint_of(self.X).log_prob(self.codes)
+        if start is not None and weight @ own < weight @ start.log_likelihood:
+            return start
+        return ModelComponent(structure, model, own)

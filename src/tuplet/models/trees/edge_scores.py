@@ -181,7 +181,7 @@ def _residuals(codes: Codes, cards: Sequence[int], folds: Sequence[Fold], i: int
     return residuals[1:] if cards[i] == 2 else residuals
 
 
-def best_of(score: Callable[[float], float], grid: Sequence[float], start: int) -> float:
+def climb(score: Callable[[float], float], grid: Sequence[float], start: int) -> float:
     """Climb along a grid from one of its positions while the score rises; return where it is highest."""
     values = {start: score(grid[start])}
     for step in (1, -1):

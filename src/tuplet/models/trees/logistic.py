@@ -14,13 +14,13 @@ from tuplet.local.inputs import Features
 from tuplet.local.penalties import Parametrisation
 from tuplet.local.shifts import Columns, Shared, Shifts, log_proba, own_log_proba
 from tuplet.models.cross_fitting import fold_weights
-from tuplet.models.trees.gains import (
+from tuplet.models.trees.edge_scores import (
     ROUGHLY,
     EdgeScores,
     Fold,
     Mask,
-    best_of,
     blocks_of,
+    climb,
     columns_of,
     residual_scores,
     score_edges,
@@ -117,7 +117,7 @@ class LogisticTree:
 
 
 @final
-class LogisticTrees:
+class LogisticTreeLearner:
     """Learns trees from one set of rows with different weights; features and shared models are prepared once.
 
     Parameters
@@ -164,7 +164,7 @@ class LogisticTrees:
 
     @property
     def strengths(self) -> tuple[float, float, float]:
-        """See `Trees.strengths`."""
+        """See `TreeLearner.strengths`."""
         return self.C, self.C_shared, self.C_shift
 
     # -- what is chosen once ------------------------------------------------------------------------------
@@ -207,11 +207,11 @@ class LogisticTrees:
         def best_shift(start: float) -> float:
             if shift != "auto":
                 return float(shift)
-            return best_of(lambda value: score(base, value), GRID, _nearest(start))
+            return climb(lambda value: score(base, value), GRID, _nearest(start))
 
         best = best_shift(GRID[max(_nearest(base) - 1, 0)])
         if shared == "auto":
-            before, base = base, best_of(lambda value: score(value, best), GRID, _nearest(base))
+            before, base = base, climb(lambda value: score(value, best), GRID, _nearest(base))
             best = best if base == before else best_shift(best)
         return alone, base, best
 
@@ -231,7 +231,7 @@ class LogisticTrees:
                     total += float((self.weight * held) @ own_log_proba(logits, codes[:, i], cards[i]))
             return total
 
-        return best_of(score, GRID, GRID.index(0.03))
+        return climb(score, GRID, GRID.index(0.03))
 
     def _likely_edges(self, C: float) -> Mask:
         """Return the edge that promises most for each of the children that promise most, (m, m)."""

@@ -80,7 +80,7 @@ class TreeClassifier(JointClassifier):
     C_, C_shared_, C_shift_ : float or None
         Inverse strengths of penalties as used: of models without parents, of those that are shifted by a
         parent, and of the shifts; None with an `estimator`.
-    tree_ : LogisticTree or AnyTree
+    tree_ : LogisticTree or ClassifierTree
         The fitted local models.
 
     References
