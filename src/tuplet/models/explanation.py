@@ -20,9 +20,8 @@ from tuplet.prediction.arguments import row_positions
 from tuplet.prediction.estimates import estimate_text, warn_estimated
 from tuplet.prediction.rendering import FAINT, Column, aligned, html_table
 from tuplet.space import ClassSpace
-from tuplet.space.containers import listing
 from tuplet.space.words import chance_text, clip, first_words, shorten
-from tuplet.structure import ParentSets, edges, find_cycle
+from tuplet.structure import ParentSets, edges
 from tuplet.typing import Floats
 
 if TYPE_CHECKING:
@@ -86,44 +85,10 @@ class LocalNetwork:
     observed: tuple[tuple[str, ...], ...] = ()
 
     def __post_init__(self) -> None:
-        if self.joint.cards != self.space.cards or len(self.parents) != self.space.n_variables:
-            raise InputError(
-                f"LocalNetwork: a distribution with cardinalities {self.joint.cards} and the parents of"
-                f" {len(self.parents)} variables do not belong to {self.space!r}."
-            )
-        if self.observed and len(self.observed) != self.space.n_variables:
-            raise InputError(
-                f"LocalNetwork: observed must have an entry for each of the {self.space.n_variables} class"
-                f" variables, found {len(self.observed)}."
-            )
         rows = row_positions(self.row, len(self.joint), "LocalNetwork")
         if len(rows) != 1:
             raise InputError(f"LocalNetwork: one row can be explained at a time, found {len(rows)}.")
         object.__setattr__(self, "row", int(rows[0]))
-        self._check_tables()
-
-    def _check_tables(self) -> None:
-        names, factors = self.space.names, self.joint.factors
-        if cycle := find_cycle(self.parents):
-            text = " -> ".join(repr(names[v]) for v in (*cycle, cycle[0]))
-            raise InputError(f"LocalNetwork: the graph has a cycle, {text}; drop one of its edges.")
-        if len(factors) != len(names) or self.joint.hidden_cards:
-            raise InputError(
-                f"LocalNetwork: expected one table for each of the {len(names)} class variables and nothing"
-                f" hidden, found {len(factors)} factors; pass what the model predicts, before any evidence."
-            )
-        lacking = {(*given, j) for j, given in enumerate(self.parents)} - {f.scope for f in factors}
-        if lacking:
-            axes = min(lacking, key=lambda scope: scope[-1])
-            raise InputError(
-                f"LocalNetwork: there is no table of {names[axes[-1]]!r} with the axes"
-                f" {listing([names[v] for v in axes])}; pass the parents of this model, in its order."
-            )
-        for name, table in zip(names, self._conditionals, strict=True):
-            if not np.allclose(table.sum(axis=-1), 1.0, atol=1e-6):
-                raise InputError(
-                    f"LocalNetwork: the table of {name!r} must sum to one whatever its parents are."
-                )
 
     # -- reading ------------------------------------------------------------------------------------------
 

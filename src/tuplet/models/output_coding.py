@@ -16,7 +16,7 @@ from tuplet.local.inputs import Features, n_rows
 from tuplet.local.smoothed import require_size
 from tuplet.models.base import JointClassifier
 from tuplet.models.label_regression import fit_labels
-from tuplet.models.links import Link, estimators_by_variable, fit_links
+from tuplet.models.local_models import Link, estimators_by_variable, fit_local_models
 from tuplet.models.margin_metric import fit_metric
 from tuplet.models.scaling import fit_scaler
 from tuplet.typing import UNKNOWN, Codes, Floats
@@ -138,7 +138,7 @@ class OutputCodingClassifier(JointClassifier):
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
         self._check_settings()
         links = [Link(j, ()) for j in range(self.space_.n_variables)]
-        self.models_ = fit_links(self, links, X, codes, sample_weight)
+        self.models_ = fit_local_models(self, links, X, codes, sample_weight)
         weights = np.ones(len(codes)) if sample_weight is None else sample_weight
         varies = [len(np.unique(code[code != UNKNOWN])) > 1 for code in codes.T]
         self.coded_ = np.flatnonzero(varies)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, cast, final, get_args
 
 import numpy as np
@@ -35,7 +34,7 @@ from tuplet.models.bayesnet.network import FittedNetwork
 from tuplet.models.bayesnet.views import ColumnKinds, FeatureViews
 from tuplet.models.explanation import LocalNetwork
 from tuplet.models.given_edges import Pairs, given_edges
-from tuplet.models.links import estimators_by_variable
+from tuplet.models.local_models import estimators_by_variable
 from tuplet.pages import Section
 from tuplet.progress import Show
 from tuplet.report.parts import graph_section
@@ -352,7 +351,7 @@ def _check_settings(model: Any) -> None:
     if model.engine is not None and not isinstance(model.engine, Engine):
         raise InputError(f"BayesNetClassifier: engine must be an Engine or None, found {model.engine!r}.")
     budget = model.time_budget
-    if budget is not None and not (isinstance(budget, Real) and budget > 0):
+    if budget is not None and not (isinstance(budget, (int, float, np.number)) and budget > 0):
         raise InputError(f"BayesNetClassifier: time_budget must be a number of seconds, found {budget!r}.")
 
 

@@ -14,7 +14,7 @@ from tuplet.joint import JointDistribution
 from tuplet.local.inputs import Features
 from tuplet.local.penalties import Parametrisation
 from tuplet.models.given_edges import Pairs, given_edges
-from tuplet.models.links import estimators_by_variable
+from tuplet.models.local_models import estimators_by_variable
 from tuplet.models.mixtures.base import GrownMixture, MakeSource, MapInference, Sizes
 from tuplet.models.mixtures.growth import ComponentSource
 from tuplet.models.trees.learners import TreeLearner, make_trees

@@ -14,7 +14,7 @@ from tuplet.local.penalties import Parametrisation
 from tuplet.models.base import JointClassifier
 from tuplet.models.explanation import LocalNetwork
 from tuplet.models.given_edges import Pairs, given_edges, given_parents
-from tuplet.models.links import estimators_by_variable
+from tuplet.models.local_models import estimators_by_variable
 from tuplet.models.trees.learners import make_trees, random_tree
 from tuplet.pages import Section
 from tuplet.plots import plot_graph
