@@ -15,9 +15,9 @@ from tuplet.joint import FactorGraph, JointDistribution
 from tuplet.local.inputs import Features, n_rows
 from tuplet.local.smoothed import require_size
 from tuplet.models.base import JointClassifier
-from tuplet.models.label_regression import fit_labels
+from tuplet.models.compared.label_regression import fit_labels
+from tuplet.models.compared.margin_metric import fit_metric
 from tuplet.models.local_models import Link, estimators_by_variable, fit_local_models
-from tuplet.models.margin_metric import fit_metric
 from tuplet.models.scaling import fit_scaler
 from tuplet.typing import UNKNOWN, Codes, Floats
 
