@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 _SLIGHT = 0.001
 """Weight below which a report leaves a component out."""
 
+_N_FOLDS = 4
+"""Folds of the rows, of which one is held out to decide when growth stops; smaller ones give noisy scores."""
+
 MakeSource = Callable[[Floats | None], ComponentSource]
 """Shares (n,) of the rows to learn from, or None for all, -> where components come from."""
 
@@ -51,7 +54,6 @@ class GrownMixture(JointClassifier):
     Attributes, parameters and notes are those of `MixtureClassifier`.
     """
 
-    validation: float
     tol: float
     max_iter: int
     map_inference: MapInference
@@ -103,8 +105,6 @@ class GrownMixture(JointClassifier):
             if not isinstance(value, (int, np.integer)) or value < 1:
                 also = " or 'auto'" if name.startswith("n_") else ""
                 raise InputError(f"{of}: {name} must be a positive integer{also}, found {value!r}.")
-        if not is_number(self.validation) or not 0 < self.validation <= 0.5:
-            raise InputError(f"{of}: validation must be a share up to 0.5, found {self.validation!r}.")
         if not is_number(self.tol) or self.tol < 0:
             raise InputError(f"{of}: tol must be a number >= 0, found {self.tol!r}.")
         if self.map_inference not in ("exact", "annealing"):
@@ -114,7 +114,7 @@ class GrownMixture(JointClassifier):
 
     def _held_out(self, X: Features, codes: Codes, sample_weight: Floats | None) -> Floats:
         """Weights (n,) of the rows that validate; all zero where there are too few rows for that."""
-        shares = fold_weights(X, codes, sample_weight, round(1 / self.validation))
+        shares = fold_weights(X, codes, sample_weight, _N_FOLDS)
         return shares[:, 0] if shares[:, 1:].any() else np.zeros(len(codes))
 
     def _keep(self, growth: Growth, state: MixtureState) -> None:

@@ -37,11 +37,9 @@ class MixtureClassifier(GrownMixture):
         What to mix: any model whose fit takes weights, by default `ChainClassifier(order="random")`. Each
         component gets a seed of its own.
     n_components : int or "auto"
-        Number of components; "auto" stops by validation.
+        Number of components; "auto" stops by validation on a quarter of the rows.
     max_components : int
         Limit for "auto".
-    validation : float
-        Share of the rows that "auto" holds out, about: one of round(1 / validation) parts.
     tol : float
         Relative change of the penalised log-likelihood at which EM ends.
     max_iter : int
@@ -104,7 +102,6 @@ class MixtureClassifier(GrownMixture):
         *,
         n_components: int | Literal["auto"] = "auto",
         max_components: int = 20,
-        validation: float = 0.25,
         tol: float = 1e-4,
         max_iter: int = 50,
         map_inference: MapInference = "exact",
@@ -114,7 +111,6 @@ class MixtureClassifier(GrownMixture):
         self.component = component
         self.n_components = n_components
         self.max_components = max_components
-        self.validation = validation
         self.tol = tol
         self.max_iter = max_iter
         self.map_inference = map_inference

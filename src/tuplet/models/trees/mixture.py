@@ -47,11 +47,10 @@ class TreeMixtureClassifier(GrownMixture):
     estimator : classifier, or mapping of names to classifiers, optional
         For the trees; see `TreeClassifier`.
     n_trees : int or "auto"
-        Number of trees, all different: fewer if there are not as many. "auto" stops by validation.
+        Number of trees, all different: fewer if there are not as many. "auto" stops by validation on a
+        quarter of the rows.
     max_trees : int
         Limit for "auto".
-    validation : float
-        Share of the rows that "auto" holds out, about: one of round(1 / validation) parts.
     parametrisation, C, C_shift, n_folds, screening, required, forbidden
         See `TreeClassifier`. C and C_shift are chosen once.
     tol : float
@@ -125,7 +124,6 @@ class TreeMixtureClassifier(GrownMixture):
         *,
         n_trees: int | Literal["auto"] = "auto",
         max_trees: int = 20,
-        validation: float = 0.25,
         parametrisation: Parametrisation = "split",
         C: float | Literal["auto"] = "auto",
         C_shift: float | Literal["auto"] = "auto",
@@ -143,7 +141,6 @@ class TreeMixtureClassifier(GrownMixture):
         self.estimator = estimator
         self.n_trees = n_trees
         self.max_trees = max_trees
-        self.validation = validation
         self.parametrisation = parametrisation
         self.C = C
         self.C_shift = C_shift
