@@ -18,8 +18,8 @@ from tuplet.local.shifts import Shared, Shifts
 from tuplet.metrics import joint_log_loss
 from tuplet.models.cross_fitting import fold_weights
 from tuplet.models.trees import edge_scores
-from tuplet.models.trees.edge_scores import climb
-from tuplet.models.trees.logistic import LogisticTreeLearner, Settings
+from tuplet.models.trees.edge_scores import best_on_grid
+from tuplet.models.trees.logistic import LogisticTreeLearner, TreeSettings
 from tuplet.structure import Family, best_forest, edges, is_acyclic
 from tuplet.typing import UNKNOWN
 
@@ -72,7 +72,7 @@ def test_the_joint_is_the_product_of_local_models(fitted):
 
 def slow_gain(X, codes, cards, C, C_shift, parent, child):
     """Held-out gain of one edge: models on the rows of two folds, judged by the third."""
-    settings = Settings("split", C, C, C_shift, 3, None, None)
+    settings = TreeSettings("split", C, C, C_shift, 3, None, None)
     shares, gain = fold_weights(X, codes, None, 3), 0.0
     whole = LogisticTreeLearner(X, codes, cards, None, settings)
     for held in shares.T:
@@ -266,9 +266,9 @@ def test_climbing_a_grid_ends_at_the_top_of_a_hill():
         asked.append(x)
         return -((x - 5) ** 2)
 
-    assert climb(score, list(range(10)), 2) == 5
+    assert best_on_grid(score, list(range(10)), 2) == 5
     assert sorted(asked) == [2, 3, 4, 5, 6]
-    assert climb(lambda x: -x, list(range(10)), 2) == 0
+    assert best_on_grid(lambda x: -x, list(range(10)), 2) == 0
 
 
 def test_random_trees_are_averaged():
@@ -289,7 +289,9 @@ def test_unknown_is_no_value_of_a_parent():
     X, Y = data(n=80)
     codes = Y.to_numpy().copy()
     codes[::2, 0] = UNKNOWN
-    trees = LogisticTreeLearner(X, codes, (2, 3, 2, 2), None, Settings("split", 1.0, 1.0, 0.3, 3, None, None))
+    trees = LogisticTreeLearner(
+        X, codes, (2, 3, 2, 2), None, TreeSettings("split", 1.0, 1.0, 0.3, 3, None, None)
+    )
     tree = trees.fit(((), (0,), (), ()), None)
     unshifted = trees.fit(((), (), (), ()), None)
     assert np.isfinite(tree.own).all()

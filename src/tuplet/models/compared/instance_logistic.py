@@ -11,7 +11,7 @@ from tuplet.local.inputs import Features, n_rows, put_beside
 from tuplet.local.onehot import OneHot
 from tuplet.models.base import JointClassifier
 from tuplet.models.local_models import Link, estimators_by_variable, fit_local_models
-from tuplet.models.neighborhoods import Neighborhoods
+from tuplet.models.neighbors import Neighborhoods
 from tuplet.typing import Codes, Floats
 
 

@@ -17,7 +17,7 @@ from tuplet.local.inputs import Features, n_rows
 from tuplet.local.penalties import Parametrisation
 from tuplet.losses.base import is_number
 from tuplet.models.trees.edge_scores import EdgeScores
-from tuplet.models.trees.logistic import LogisticTreeLearner, Settings
+from tuplet.models.trees.logistic import LogisticTreeLearner, TreeSettings
 from tuplet.structure import Family, ParentSets
 from tuplet.typing import UNKNOWN, Codes, Floats
 
@@ -88,7 +88,7 @@ def make_trees(
         # One C for all models without parents, unless held-out rows decide.
         strengths = (model.C, model.C, model.C_shift) if like is None else like.strengths
         screening = getattr(model, "screening", None)
-        settings = Settings(model.parametrisation, *strengths, n_folds, screening, model.n_jobs)
+        settings = TreeSettings(model.parametrisation, *strengths, n_folds, screening, model.n_jobs)
         return LogisticTreeLearner(X, codes, cards, sample_weight, settings, learnt)
     estimators = model._estimators(model.space_.names)
     seed = int(rng.integers(2**31 - 1))

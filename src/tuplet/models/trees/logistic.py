@@ -17,10 +17,10 @@ from tuplet.models.cross_fitting import fold_weights
 from tuplet.models.trees.edge_scores import (
     ROUGHLY,
     EdgeScores,
-    Fold,
     Mask,
+    ScoringFold,
+    best_on_grid,
     blocks_of,
-    climb,
     columns_of,
     residual_scores,
     score_edges,
@@ -45,7 +45,7 @@ as far as their residuals are correlated by more than so many standard errors.""
 
 
 @dataclass(frozen=True)
-class Settings:
+class TreeSettings:
     """How trees are learnt; see `TreeClassifier`. C_shared is that of the models that parents shift."""
 
     parametrisation: Parametrisation
@@ -128,7 +128,7 @@ class LogisticTreeLearner:
     cards : sequence of int
     weight : array, shape (n,), or None
         Positive; how many rows each row counts for.
-    settings : Settings
+    settings : TreeSettings
     learnt : array, shape (n,), optional
         Shares of the rows' weights from which the shared models, C and the candidates are learnt; all of it
         unless told.
@@ -140,7 +140,7 @@ class LogisticTreeLearner:
         codes: Codes,
         cards: Sequence[int],
         weight: Floats | None,
-        settings: Settings,
+        settings: TreeSettings,
         learnt: Floats | None = None,
     ) -> None:
         self.codes, self.cards, self.settings = np.ascontiguousarray(codes), tuple(cards), settings
@@ -173,10 +173,10 @@ class LogisticTreeLearner:
     def _is_split(self) -> bool:
         return self.settings.parametrisation == "split"
 
-    def folds(self, C: float, C_shared: float) -> list[Fold]:
+    def folds(self, C: float, C_shared: float) -> list[ScoringFold]:
         """Every fold with its models without parents."""
         pairs = zip(self.shares.T, self._held_logits(C), self._held_logits(C_shared), strict=True)
-        return [Fold(1 - held, held, alone, shared) for held, alone, shared in pairs]
+        return [ScoringFold(1 - held, held, alone, shared) for held, alone, shared in pairs]
 
     def _held_logits(self, C: float) -> list[list[Floats]]:
         """Logits of all variables for each fold, by models without parents that have not seen it."""
@@ -207,11 +207,11 @@ class LogisticTreeLearner:
         def best_shift(start: float) -> float:
             if shift != "auto":
                 return float(shift)
-            return climb(lambda value: score(base, value), GRID, _nearest(start))
+            return best_on_grid(lambda value: score(base, value), GRID, _nearest(start))
 
         best = best_shift(GRID[max(_nearest(base) - 1, 0)])
         if shared == "auto":
-            before, base = base, climb(lambda value: score(value, best), GRID, _nearest(base))
+            before, base = base, best_on_grid(lambda value: score(value, best), GRID, _nearest(base))
             best = best if base == before else best_shift(best)
         return alone, base, best
 
@@ -231,7 +231,7 @@ class LogisticTreeLearner:
                     total += float((self.weight * held) @ own_log_proba(logits, codes[:, i], cards[i]))
             return total
 
-        return climb(score, GRID, GRID.index(0.03))
+        return best_on_grid(score, GRID, GRID.index(0.03))
 
     def _likely_edges(self, C: float) -> Mask:
         """Return the edge that promises most for each of the children that promise most, (m, m)."""
