@@ -1,4 +1,4 @@
-"""What a Bayesian network says of one row: its conditional tables, and how strongly its edges bind there."""
+"""The Bayesian network of one row: its conditional tables, and the strengths of its edges."""
 
 from __future__ import annotations
 
@@ -119,8 +119,8 @@ class LocalNetwork:
         """Edges of the graph: `parent`, `child` and `strength` in this row, the strongest first.
 
         The strength is the conditional mutual information of parent and child, given x and the other
-        parents of the child, in nats: how much knowing the parent would tell about the child. It is zero
-        where the child does not depend on the parent, and also where the parent is certain.
+        parents of the child, in nats: the information about the child that the value of the parent would
+        add. It is zero where the child does not depend on the parent, and also where the parent is certain.
         """
         warn_estimated("edges", self.joint)
         names = self.space.names
@@ -165,7 +165,7 @@ class LocalNetwork:
         return [tables[(*given, j)] for j, given in enumerate(self.parents)]
 
     def _weighted(self, j: int) -> Floats:
-        """Return the table of one variable and its parents, from what any engine says of the parents."""
+        """Return the table of one variable and its parents, by any engine's distribution of the parents."""
         given, table = self.parents[j], self._conditionals[j]
         if not given:
             return table
@@ -192,7 +192,7 @@ class LocalNetwork:
 
     def _columns(self) -> tuple[list[Column], list[str]]:
         """Return a line for each of the first variables, in columns, and remarks below them."""
-        # A repr is no place for warnings: what they say is in the remarks.
+        # A repr is no place for warnings: the remarks have their content.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TupletWarning)
             try:
@@ -247,6 +247,6 @@ def _information(family: Floats, axis: int) -> float:
     """
     without, given = family.sum(axis=axis, keepdims=True), family.sum(axis=-1, keepdims=True)
     rest = without.sum(axis=-1, keepdims=True)
-    # Where the other parents' values are impossible there is nothing to know.
+    # Where the other parents' values are impossible there is no information.
     expected = np.divide(without * given, rest, out=np.zeros_like(family), where=rest > 0)
     return max(0.0, float(rel_entr(family, expected).sum()))

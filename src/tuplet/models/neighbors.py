@@ -45,13 +45,13 @@ class NeighborClassifier(JointClassifier):
 
     Notes
     -----
-    p(y | x) is the product of the marginals: what a neighbourhood says about one label does not depend on
+    p(y | x) is the product of the marginals: the posterior of one label does not depend on
     the others. For a binary variable
 
         p(y_j = 1 | x) is proportional to P(y_j = 1) P(c_j(x) | y_j = 1),
 
     where c_j(x) counts the neighbours with the label and P(c | y_j) comes from the neighbourhoods of the
-    training rows, the row itself left out. A variable of several labels asks this about each label against
+    training rows, the row itself left out. A variable of several labels has this for each label against
     all others, and the answers are normalised; for two labels that changes nothing, since the counts of one
     are those of the other, mirrored.
 

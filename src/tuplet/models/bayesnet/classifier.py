@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _WIDEST_TABLE = 2**16
-"""Cells of the largest table that prediction needs for a row, unless `max_width` says otherwise."""
+"""Cells of the largest table that prediction needs for a row, unless `max_width` is given."""
 
 
 @final
@@ -95,7 +95,7 @@ class BayesNetClassifier(JointClassifier):
         Seconds for `fit`, about half of them for scores and the rest for the search; what is found by then
         is a valid model.
     engine : Engine, optional
-        How the joint distribution is queried; `Exact()` unless told.
+        How the joint distribution is queried; `Exact()` by default.
     n_jobs : int, optional
         Fits that run side by side.
     random_state : int, Generator or None
@@ -128,8 +128,8 @@ class BayesNetClassifier(JointClassifier):
     Notes
     -----
     A configuration that is rare, empty or lacks labels backs off to the model without parents, so no label
-    has probability zero. A row whose value of a feature parent is missing or new is judged by the model with
-    the class parents alone; missing values that training knows of are a category of their own.
+    has probability zero. A row whose value of a feature parent is missing or new has the probabilities of
+    the model with the class parents alone; missing values that occur in training are a category of their own.
 
     An interrupt (Ctrl-C) while scoring ends it as the time budget does, with a warning; so does one during
     the search.

@@ -59,7 +59,7 @@ class OutputCodingClassifier(JointClassifier):
         Relative gap to the optimum at which learning the codes ends.
     engine : "auto" or Engine
         How the decoder is queried; "auto" is `Exact()` for up to 18 labels, otherwise `BeliefPropagation()`,
-        whose answers are approximations and say so.
+        whose answers are approximations, marked as such.
     n_jobs : int, optional
         Fits of the labels' classifiers that run side by side, by joblib.
 
@@ -84,8 +84,8 @@ class OutputCodingClassifier(JointClassifier):
 
     a Bernoulli potential for each label and a Gaussian one for each code. It is a pairwise field, and
     decisions maximise it exactly where `engine` is exact (the paper decodes by mean fields). Its
-    probabilities count what x says twice, once by the labels and once by the codes, so they are bolder
-    than they should be; every prediction says so.
+    probabilities count the information of x twice, once by the labels and once by the codes, so they are
+    more extreme than they should be; every prediction has a note on it.
 
     The codes are the eigenvectors of the metric Q = sum_k v_k v_k' that `fit_metric` finds, scaled by the
     roots of its eigenvalues. This is a reconstruction: the max-margin criterion, its form as metric
@@ -305,6 +305,6 @@ def _ridge(X: Floats, Y: Floats, weights: Floats, penalties: Floats) -> tuple[Fl
 
 
 def _covariance(residual: Floats, known: npt.NDArray[np.bool_], weights: Floats) -> Floats:
-    """Covariance (m, m) around 0 of residuals (n, m), each pair over the rows that know both."""
+    """Covariance (m, m) around 0 of residuals (n, m), each pair over the rows in which both are known."""
     total = (known.T * weights) @ known
     return ((residual.T * weights) @ residual) / np.maximum(total, np.finfo(float).tiny)

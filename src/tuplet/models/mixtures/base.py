@@ -1,4 +1,4 @@
-"""What all learnt mixtures are: components that come one at a time, EM, and a stop by validation."""
+"""The base class of learnt mixtures: components are added one at a time, with EM and a stop by validation."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Sizes(NamedTuple):
 
 
 class GrownMixture(JointClassifier):
-    """A mixture that grows; subclasses say where components come from, and how many are wanted.
+    """A mixture that grows; subclasses define the source of the components and their number.
 
     Attributes, parameters and notes are those of `MixtureClassifier`.
     """

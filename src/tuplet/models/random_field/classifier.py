@@ -73,7 +73,7 @@ class RandomFieldClassifier(JointClassifier):
         No entry of the gradient of the mean loss is larger at the end.
     engine : "auto" or Engine
         How the fitted field is queried; "auto" is `Exact()` where tables are small enough, otherwise
-        `BeliefPropagation()`, whose answers are approximations and say so.
+        `BeliefPropagation()`, whose answers are approximations, marked as such.
 
     Attributes
     ----------

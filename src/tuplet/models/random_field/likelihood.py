@@ -166,7 +166,7 @@ class HalvesLikelihood(TrainingRows):
 
     @cached_property
     def _masks(self) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-        """Which outcomes of each half, (i, q) and (i, r), agree with what the incomplete rows know."""
+        """Which outcomes of each half, (i, q) and (i, r), agree with the known labels of incomplete rows."""
         codes = self.codes[self.incomplete]
         first, second = self._outcomes
         return _agree(codes[:, : self._cut], first), _agree(codes[:, self._cut :], second)

@@ -42,7 +42,7 @@ class EdgeScores:
 
 @dataclass(frozen=True)
 class ScoringFold:
-    """Rows to learn from, rows to be judged by, and models without parents that were learnt from the first.
+    """Rows to learn from, rows to score with, and models without parents that were learnt from the first.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class Edges:
     def score(self, child: int, parents: Sequence[int]) -> tuple[float, list[float]]:
         """Held-out log-likelihoods of the child without a parent and with each of some parents.
 
-        A row whose parent is unknown is judged without it, so it speaks neither for nor against the parent.
+        A row whose parent is unknown is scored without it, so it counts neither for nor against the parent.
         """
         card, fold = self.cards[child], self.fold
         y = np.ascontiguousarray(self.codes[:, child])

@@ -187,7 +187,7 @@ class ClassifierTreeLearner:
         return None, None, None
 
     def edges(self, weight: Floats | None) -> EdgeScores:
-        """See `TreeLearner.edges`; a single row cannot be held out, so it says nothing."""
+        """See `TreeLearner.edges`; a single row cannot be held out, so its edges have no score."""
         m = len(self.cards)
         if len(self.codes) < 2:
             return EdgeScores(np.zeros(m), np.full((m, m), -np.inf))

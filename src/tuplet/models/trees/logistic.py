@@ -131,7 +131,7 @@ class LogisticTreeLearner:
     settings : TreeSettings
     learnt : array, shape (n,), optional
         Shares of the rows' weights from which the shared models, C and the candidates are learnt; all of it
-        unless told.
+        by default.
     """
 
     def __init__(
@@ -191,8 +191,8 @@ class LogisticTreeLearner:
     def _choose_strengths(self) -> tuple[float, float, float]:
         """Return C of the models without parents, of those that parents shift and of the shifts.
 
-        They are what the user says, or what predicts held-out rows best. What is shifted often wants a
-        stronger penalty than what stands alone: shifts are fitted to the very rows that it has adapted to.
+        They are given by the user, or those that predict held-out rows best. Models that are shifted often
+        need a stronger penalty than the others: shifts are fitted to the rows that they were fitted to.
         """
         C, shared, shift = self.settings.C, self.settings.C_shared, self.settings.C_shift
         alone = self._best_alone() if C == "auto" else float(C)

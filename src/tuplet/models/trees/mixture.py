@@ -95,7 +95,7 @@ class TreeMixtureClassifier(GrownMixture):
     EM weighs the rows by the responsibilities as they are; with penalties fixed, the penalised
     log-likelihood never falls: a variable whose new model is worse keeps the old one.
 
-    Where the label of a parent is missing in training, its child is judged by the model without parents; the
+    Where the label of a parent is missing in training, its child has the model without parents; the
     responsibilities of such rows rest on that. At prediction missing labels are summed out.
 
     An interrupt (Ctrl-C) ends the growth with a warning; the trees so far are kept.

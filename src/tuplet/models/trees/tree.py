@@ -135,7 +135,7 @@ class TreeClassifier(JointClassifier):
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
         rng = np.random.default_rng(self.random_state)
-        rules, given = given_edges(self, most=1), self._given(rng)  # mistakes are told before any work
+        rules, given = given_edges(self, most=1), self._given(rng)  # errors before any work
         trees = make_trees(self, X, codes, sample_weight, rng)
         self.C_, self.C_shared_, self.C_shift_ = trees.strengths
         self.gains_, self.scores_ = None, None
