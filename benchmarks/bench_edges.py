@@ -20,7 +20,7 @@ from benchmark_sets import load_benchmark
 from timing import cpu
 from tuplet import TreeClassifier
 from tuplet.local.many_logistic import LogisticBatch
-from tuplet.models.trees.logistic import LogisticTrees, Settings
+from tuplet.models.trees.logistic import LogisticTreeLearner, TreeSettings
 from tuplet.structure import best_forest, edges
 
 GRID = (0.001, 0.003, 0.01, 0.03, 0.1)
@@ -77,8 +77,8 @@ def main() -> None:
     data = load_benchmark("yeast")
     X, codes = data.X[data.train].to_numpy(float), data.Y[data.train].to_numpy().astype(np.intp)
     chosen = TreeClassifier().fit(X, codes)
-    settings = Settings("split", chosen.C_, chosen.C_shared_, chosen.C_shift_, 3, None, None)
-    trees = LogisticTrees(X, codes, (2,) * codes.shape[1], None, settings)
+    settings = TreeSettings("split", chosen.C_, chosen.C_shared_, chosen.C_shift_, 3, None, None)
+    trees = LogisticTreeLearner(X, codes, (2,) * codes.shape[1], None, settings)
     folds = [held == 0 for held in trees.shares.T]
     Z, m = trees.Z[:-1], codes.shape[1]
 

@@ -11,8 +11,8 @@ import pandas as pd
 from sklearn.neural_network import MLPClassifier
 
 from rules_beliefs import Fold, Part
+from tuplet.models.compared.weighted_stacking import stacking_weights
 from tuplet.models.rules import RuleStackingClassifier
-from tuplet.models.weighted_stacking import stacking_weights
 from tuplet.rules.calibration import learn_calibrator
 from tuplet.rules.learning_data import Evidence
 

@@ -224,16 +224,3 @@ def test_errors():
         LocalNetwork(joint, parents, space, row=2)
     with pytest.raises(InputError, match="one row can be explained at a time, found 2"):
         LocalNetwork(joint, parents, space, row=[0, 1])
-    with pytest.raises(InputError, match="do not belong to ClassSpace"):
-        LocalNetwork(joint, parents[:-1], space)
-    with pytest.raises(InputError, match=r"one table for each of the 4 .* found 5 factors"):
-        LocalNetwork(joint.condition([0, -1, -1, -1]), parents, space)
-    child = max(v for v in range(4) if parents[v])
-    bare = tuple(() if v == child else parents[v] for v in range(4))
-    with pytest.raises(InputError, match=f"there is no table of 'v{child}' with the axes 'v{child}'; pass"):
-        LocalNetwork(joint, bare, space)
-    with pytest.raises(InputError, match="has a cycle, 'v0' -> 'v1' -> 'v0'"):
-        LocalNetwork(joint, ((1,), (0,), (), ()), space)
-    loose = [Factor(f.scope, f.log_table + 0.1) for f in joint.factors]
-    with pytest.raises(InputError, match="table of 'v0' must sum to one"):
-        LocalNetwork(FactorGraph(joint.cards, loose, 2), parents, space)

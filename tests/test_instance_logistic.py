@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from tuplet import IndependentClassifier
 from tuplet.exceptions import InputError
 from tuplet.metrics import joint_log_loss
-from tuplet.models.instance_logistic import InstanceLogisticClassifier
+from tuplet.models.compared.instance_logistic import InstanceLogisticClassifier
 
 
 def data(n=150, seed=0):

@@ -28,8 +28,8 @@ from tuplet.models.cross_fitting import fold_weights
 from tuplet.models.mixtures import base, growth
 from tuplet.models.mixtures.annealing import Annealed
 from tuplet.models.mixtures.em import EMSettings, MixtureState, run_em
-from tuplet.models.mixtures.sources import ModelSource
-from tuplet.models.trees.source import TreeSource, new_forest
+from tuplet.models.mixtures.mixture import ModelSource
+from tuplet.models.trees.mixture import TreeSource, new_forest
 from tuplet.structure import best_forest, edges, is_acyclic
 from tuplet.testing import check_joint
 
@@ -242,11 +242,9 @@ def test_a_few_rows_will_do(n):
     [
         (TreeMixtureClassifier(n_trees=0), "n_trees must be a positive integer or 'auto', found 0"),
         (TreeMixtureClassifier(max_trees=1.5), "max_trees must be a positive integer, found 1.5"),
-        (TreeMixtureClassifier(validation=0.9), "validation must be a share up to 0.5"),
         (TreeMixtureClassifier(map_inference="guess"), "map_inference must be 'exact' or 'annealing'"),
         (TreeMixtureClassifier(tol=float("nan")), "tol must be a number >= 0"),
         (TreeMixtureClassifier(tol=None), "tol must be a number >= 0"),
-        (TreeMixtureClassifier(validation="some"), "validation must be a share up to 0.5"),
         (MixtureClassifier(GaussianNB()), "component must be a model of Tuplet"),
         (MixtureClassifier(n_components="all"), "n_components must be a positive integer or 'auto'"),
         (MixtureClassifier(ChainClassifier(KNeighborsClassifier())), "cannot take sample_weight"),

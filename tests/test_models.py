@@ -40,7 +40,7 @@ from tuplet.models import (
     StackedFeaturesClassifier,
     TreeClassifier,
 )
-from tuplet.models.unseen import collect, unseen_mass
+from tuplet.models.combinations import seen_combinations, unseen_mass
 from tuplet.typing import UNKNOWN
 
 SOME = [
@@ -160,7 +160,7 @@ def test_prior_marginals_is_a_product():
 
 def test_unseen_mass_follows_good_and_turing():
     def mass(rows, weights=None, cards=(2, 2)):
-        return unseen_mass(collect(np.array(rows), weights), cards)
+        return unseen_mass(seen_combinations(np.array(rows), weights), cards)
 
     twice = [[0, 0]] * 2 + [[1, 1]] * 2
     assert mass(twice) == pytest.approx(1 / 5)  # nothing alone: the floor

@@ -10,8 +10,7 @@ from skmultilearn.adapt import MLkNN
 from draws import examples
 from tuplet.exceptions import InputError
 from tuplet.joint import FactorGraph
-from tuplet.models.neighborhoods import Neighborhoods
-from tuplet.models.neighbors import NeighborClassifier
+from tuplet.models.neighbors import NeighborClassifier, Neighborhoods
 
 
 def binary(n=120, m=3, seed=0):

@@ -18,10 +18,9 @@ from tuplet.exceptions import ConvergenceWarning, InputError
 from tuplet.inference import BeliefPropagation, Exact
 from tuplet.joint import FactorGraph
 from tuplet.metrics import exact_match
-from tuplet.models import output_coding
-from tuplet.models.label_regression import fit_labels
-from tuplet.models.margin_metric import fit_metric, impostors
-from tuplet.models.output_coding import OutputCodingClassifier
+from tuplet.models.compared import output_coding
+from tuplet.models.compared.margin_metric import fit_metric, impostors
+from tuplet.models.compared.output_coding import OutputCodingClassifier, fit_labels
 from tuplet.typing import UNKNOWN
 
 

@@ -19,11 +19,10 @@ from tuplet.inference import BeliefPropagation, Exact
 from tuplet.joint import FactorGraph
 from tuplet.joint.base import all_outcomes
 from tuplet.metrics import joint_log_loss
-from tuplet.models import random_field
-from tuplet.models.field_halves import HalvesLikelihood
-from tuplet.models.field_likelihood import EliminationLikelihood, PseudoLikelihood
-from tuplet.models.pairwise_field import PairwiseField, Scores
 from tuplet.models.random_field import RandomFieldClassifier
+from tuplet.models.random_field import classifier as classifier_module
+from tuplet.models.random_field.field import PairwiseField, Scores
+from tuplet.models.random_field.likelihood import EliminationLikelihood, HalvesLikelihood, PseudoLikelihood
 from tuplet.typing import UNKNOWN
 
 CARDS = (2, 3, 1, 2, 4)
@@ -277,12 +276,12 @@ def test_edges_by_name_and_which_likelihood_is_chosen(monkeypatch):
     model = RandomFieldClassifier([("late", "rain"), (1, 0), ("rain", "late")]).fit(X, Y)
     assert model.edges_ == [(0, 2), (0, 1)]
     assert isinstance(model.engine_, Exact)
-    monkeypatch.setattr(random_field, "_AUTO_OUTCOMES", 1)
+    monkeypatch.setattr(classifier_module, "_AUTO_OUTCOMES", 1)
     assert RandomFieldClassifier().fit(X, Y).likelihood_ == "exact"  # by elimination
-    monkeypatch.setattr(random_field, "_AUTO_CELLS", 1)
+    monkeypatch.setattr(classifier_module, "_AUTO_CELLS", 1)
     assert RandomFieldClassifier().fit(X, Y).likelihood_ == "pseudo"
     assert RandomFieldClassifier(likelihood="exact").fit(X, Y).likelihood_ == "exact"
-    monkeypatch.setattr(random_field, "_ENGINE_TABLE", 1)
+    monkeypatch.setattr(classifier_module, "_ENGINE_TABLE", 1)
     assert isinstance(RandomFieldClassifier().fit(X, Y).engine_, BeliefPropagation)
 
 

@@ -19,8 +19,12 @@ from sklearn.pipeline import make_pipeline
 from tuplet.exceptions import InputError, IntractableError, LabelError, TupletWarning
 from tuplet.local.multi_output import chain_probabilities
 from tuplet.models import ChainClassifier, IndependentClassifier
+from tuplet.models.compared.weighted_stacking import (
+    WeightedStackingClassifier,
+    label_similarity,
+    stacking_weights,
+)
 from tuplet.models.rules import RuleModel, RuleStackingClassifier
-from tuplet.models.weighted_stacking import WeightedStackingClassifier, label_similarity, stacking_weights
 from tuplet.rules import NoisyOr, Rule, RuleSet
 from tuplet.rules.calibration import learn_calibrator
 

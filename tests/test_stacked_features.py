@@ -17,8 +17,8 @@ from draws import examples
 from tuplet import IndependentClassifier
 from tuplet.exceptions import InputError
 from tuplet.metrics import joint_log_loss
+from tuplet.models.compared.stacked_features import StackedFeaturesClassifier
 from tuplet.models.cross_fitting import fold_weights
-from tuplet.models.stacked_features import StackedFeaturesClassifier
 
 
 def data(n=150, seed=0):

@@ -17,11 +17,10 @@ from tuplet.local.families import FamilyScorer
 from tuplet.local.shifts import Shared, Shifts
 from tuplet.metrics import joint_log_loss
 from tuplet.models.cross_fitting import fold_weights
-from tuplet.models.trees import gains
-from tuplet.models.trees.anything import _Edge
-from tuplet.models.trees.gains import best_of
-from tuplet.models.trees.logistic import LogisticTrees, Settings
-from tuplet.structure import best_forest, edges, is_acyclic
+from tuplet.models.trees import edge_scores
+from tuplet.models.trees.edge_scores import best_on_grid
+from tuplet.models.trees.logistic import LogisticTreeLearner, TreeSettings
+from tuplet.structure import Family, best_forest, edges, is_acyclic
 from tuplet.typing import UNKNOWN
 
 matplotlib.use("agg")
@@ -73,14 +72,14 @@ def test_the_joint_is_the_product_of_local_models(fitted):
 
 def slow_gain(X, codes, cards, C, C_shift, parent, child):
     """Held-out gain of one edge: models on the rows of two folds, judged by the third."""
-    settings = Settings("split", C, C, C_shift, 3, None, None)
+    settings = TreeSettings("split", C, C, C_shift, 3, None, None)
     shares, gain = fold_weights(X, codes, None, 3), 0.0
-    whole = LogisticTrees(X, codes, cards, None, settings)
+    whole = LogisticTreeLearner(X, codes, cards, None, settings)
     for held in shares.T:
         kept = whole.weight * (1 - held)
         given = tuple((parent,) if i == child else () for i in range(len(cards)))
         # The same features for all folds, as the model has them; everything else is fitted anew.
-        part = LogisticTrees(X, codes, cards, None, settings)
+        part = LogisticTreeLearner(X, codes, cards, None, settings)
         part.columns, part.weight = whole.columns, kept
         part.shared = type(whole.shared).fit(whole.Z, codes, cards, kept, C=C)
         part.logits = (part.shared.logits(whole.Z),) * 2
@@ -91,7 +90,7 @@ def slow_gain(X, codes, cards, C, C_shift, parent, child):
 
 
 def test_gains_equal_a_slow_version(monkeypatch):
-    monkeypatch.setattr(gains, "ROUGHLY", 1e-8)
+    monkeypatch.setattr(edge_scores, "ROUGHLY", 1e-8)
     for fit in (Shifts.fit, Shared.fit):  # 1e-4 by default, which would blur it
         monkeypatch.setitem(fit.__func__.__kwdefaults__, "tol", 1e-8)
     X, Y = data(n=150, seed=3)
@@ -174,7 +173,7 @@ def test_gains_of_any_classifier_are_the_scores_of_families():
         X, Y.to_numpy(), (2, 3, 2, 2), estimators=[GaussianNB()] * 4, parametrisation="split", score="cv",
         n_folds=3, random_state=int(np.random.default_rng(0).integers(2**31 - 1)),
     )  # fmt: skip
-    alone, given = scorer.score([_Edge(2, ()), _Edge(2, (1,))])
+    alone, given = scorer.score([Family(2, (), -np.inf), Family(2, (1,), -np.inf)])
     assert model.gains_[1, 2] == pytest.approx(given - alone, abs=1e-9)
 
 
@@ -267,9 +266,9 @@ def test_climbing_a_grid_ends_at_the_top_of_a_hill():
         asked.append(x)
         return -((x - 5) ** 2)
 
-    assert best_of(score, list(range(10)), 2) == 5
+    assert best_on_grid(score, list(range(10)), 2) == 5
     assert sorted(asked) == [2, 3, 4, 5, 6]
-    assert best_of(lambda x: -x, list(range(10)), 2) == 0
+    assert best_on_grid(lambda x: -x, list(range(10)), 2) == 0
 
 
 def test_random_trees_are_averaged():
@@ -290,7 +289,9 @@ def test_unknown_is_no_value_of_a_parent():
     X, Y = data(n=80)
     codes = Y.to_numpy().copy()
     codes[::2, 0] = UNKNOWN
-    trees = LogisticTrees(X, codes, (2, 3, 2, 2), None, Settings("split", 1.0, 1.0, 0.3, 3, None, None))
+    trees = LogisticTreeLearner(
+        X, codes, (2, 3, 2, 2), None, TreeSettings("split", 1.0, 1.0, 0.3, 3, None, None)
+    )
     tree = trees.fit(((), (0,), (), ()), None)
     unshifted = trees.fit(((), (), (), ()), None)
     assert np.isfinite(tree.own).all()

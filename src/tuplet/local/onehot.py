@@ -39,7 +39,7 @@ class OneHot:
     @property
     def widths(self) -> list[int]:
         """Number of columns of each parent."""
-        return [_width(len(values)) for values in self.frequencies]
+        return [one_hot_width(len(values)) for values in self.frequencies]
 
     @property
     def starts(self) -> npt.NDArray[np.intp]:
@@ -62,7 +62,9 @@ class OneHot:
         """Return the names of the columns, from one label per value of each parent."""
         if labels is None:
             labels = [[f"parent{i}={v}" for v in range(len(f))] for i, f in enumerate(self.frequencies)]
-        return [name for values in labels for name in list(values)[len(values) - _width(len(values)) :]]
+        return [
+            name for values in labels for name in list(values)[len(values) - one_hot_width(len(values)) :]
+        ]
 
     def effects(self, slopes: Floats) -> list[Floats]:
         """Return what each value of each parent adds to linear predictors: a list of (k_i, c).
@@ -79,5 +81,6 @@ class OneHot:
         ]
 
 
-def _width(card: int) -> int:
+def one_hot_width(card: int) -> int:
+    """Return the number of columns of a variable with this cardinality."""
     return card if card > 2 else card - 1

@@ -15,7 +15,7 @@ from tuplet.joint import Atoms, Autoregressive, Enumerate, JointDistribution, Mi
 from tuplet.local.base import Bound, GridBound
 from tuplet.local.inputs import Features, n_rows
 from tuplet.models.base import JointClassifier
-from tuplet.models.links import Link, estimators_by_variable, fit_links
+from tuplet.models.local_models import Link, estimators_by_variable, fit_local_models
 from tuplet.space.containers import listing
 from tuplet.typing import UNKNOWN, Codes, Floats, Seed
 
@@ -124,7 +124,7 @@ class ChainClassifier(JointClassifier):
         self.links_ = np.array([[distinct.index(link) for link in chain] for chain in chains])
         self.parents_ = [link.parents for link in distinct]
         seeds = None if self.random_state is None else rng.integers(2**31 - 1, size=len(distinct)).tolist()
-        self.models_ = fit_links(self, distinct, X, codes, sample_weight, seeds)
+        self.models_ = fit_local_models(self, distinct, X, codes, sample_weight, seeds)
 
     # -- orders -------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""What a Bayesian network says of one row: its conditional tables, and how strongly its edges bind there."""
+"""The Bayesian network of one row: its conditional tables, and the strengths of its edges."""
 
 from __future__ import annotations
 
@@ -21,9 +21,8 @@ from tuplet.prediction.arguments import row_positions
 from tuplet.prediction.estimates import estimate_text, warn_estimated
 from tuplet.prediction.rendering import FAINT, Column, aligned, html_table
 from tuplet.space import ClassSpace
-from tuplet.space.containers import listing
 from tuplet.space.words import chance_text, clip, first_words, shorten
-from tuplet.structure import ParentSets, edges, find_cycle
+from tuplet.structure import ParentSets, edges
 from tuplet.typing import Floats
 
 if TYPE_CHECKING:
@@ -87,44 +86,10 @@ class LocalNetwork:
     observed: tuple[tuple[str, ...], ...] = ()
 
     def __post_init__(self) -> None:
-        if self.joint.cards != self.space.cards or len(self.parents) != self.space.n_variables:
-            raise InputError(
-                f"LocalNetwork: a distribution with cardinalities {self.joint.cards} and the parents of"
-                f" {len(self.parents)} variables do not belong to {self.space!r}."
-            )
-        if self.observed and len(self.observed) != self.space.n_variables:
-            raise InputError(
-                f"LocalNetwork: observed must have an entry for each of the {self.space.n_variables} class"
-                f" variables, found {len(self.observed)}."
-            )
         rows = row_positions(self.row, len(self.joint), "LocalNetwork")
         if len(rows) != 1:
             raise InputError(f"LocalNetwork: one row can be explained at a time, found {len(rows)}.")
         object.__setattr__(self, "row", int(rows[0]))
-        self._check_tables()
-
-    def _check_tables(self) -> None:
-        names, factors = self.space.names, self.joint.factors
-        if cycle := find_cycle(self.parents):
-            text = " -> ".join(repr(names[v]) for v in (*cycle, cycle[0]))
-            raise InputError(f"LocalNetwork: the graph has a cycle, {text}; drop one of its edges.")
-        if len(factors) != len(names) or self.joint.hidden_cards:
-            raise InputError(
-                f"LocalNetwork: expected one table for each of the {len(names)} class variables and nothing"
-                f" hidden, found {len(factors)} factors; pass what the model predicts, before any evidence."
-            )
-        lacking = {(*given, j) for j, given in enumerate(self.parents)} - {f.scope for f in factors}
-        if lacking:
-            axes = min(lacking, key=lambda scope: scope[-1])
-            raise InputError(
-                f"LocalNetwork: there is no table of {names[axes[-1]]!r} with the axes"
-                f" {listing([names[v] for v in axes])}; pass the parents of this model, in its order."
-            )
-        for name, table in zip(names, self._conditionals, strict=True):
-            if not np.allclose(table.sum(axis=-1), 1.0, atol=1e-6):
-                raise InputError(
-                    f"LocalNetwork: the table of {name!r} must sum to one whatever its parents are."
-                )
 
     # -- reading ------------------------------------------------------------------------------------------
 
@@ -155,8 +120,8 @@ class LocalNetwork:
         """Edges of the graph: `parent`, `child` and `strength` in this row, the strongest first.
 
         The strength is the conditional mutual information of parent and child, given x and the other
-        parents of the child, in nats: how much knowing the parent would tell about the child. It is zero
-        where the child does not depend on the parent, and also where the parent is certain.
+        parents of the child, in nats: the information about the child that the value of the parent would
+        add. It is zero where the child does not depend on the parent, and also where the parent is certain.
         """
         warn_estimated("edges", self.joint)
         names = self.space.names
@@ -205,7 +170,7 @@ class LocalNetwork:
         return [tables[(*given, j)] for j, given in enumerate(self.parents)]
 
     def _weighted(self, j: int) -> Floats:
-        """Return the table of one variable and its parents, from what any engine says of the parents."""
+        """Return the table of one variable and its parents, by any engine's distribution of the parents."""
         given, table = self.parents[j], self._conditionals[j]
         if not given:
             return table
@@ -232,7 +197,7 @@ class LocalNetwork:
 
     def _columns(self) -> tuple[list[Column], list[str]]:
         """Return a line for each of the first variables, in columns, and remarks below them."""
-        # A repr is no place for warnings: what they say is in the remarks.
+        # A repr is no place for warnings: the remarks have their content.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TupletWarning)
             try:
@@ -287,6 +252,6 @@ def _information(family: Floats, axis: int) -> float:
     """
     without, given = family.sum(axis=axis, keepdims=True), family.sum(axis=-1, keepdims=True)
     rest = without.sum(axis=-1, keepdims=True)
-    # Where the other parents' values are impossible there is nothing to know.
+    # Where the other parents' values are impossible there is no information.
     expected = np.divide(without * given, rest, out=np.zeros_like(family), where=rest > 0)
     return max(0.0, float(rel_entr(family, expected).sum()))

@@ -1,4 +1,4 @@
-"""Edges that a user asks for or rules out, by names or positions of the class variables."""
+"""Edges among class variables that the settings of a model name, as positions."""
 
 from __future__ import annotations
 
@@ -32,17 +32,34 @@ def given_edges(model: Any, most: int) -> GivenEdges:
     most : int
         Largest number of parents of a variable.
     """
-    rules = GivenEdges(_positions(model, "required"), _positions(model, "forbidden"))
+    rules = GivenEdges(edge_positions(model, "required"), edge_positions(model, "forbidden"))
     both = sorted(set(rules.required) & set(rules.forbidden))
     if both:
-        raise InputError(f"{_said(model, 'required')} and forbidden both have {_edge_text(model, both[0])}.")
+        raise InputError(
+            f"{_parameter(model, 'required')} and forbidden both have {_edge_text(model, both[0])}."
+        )
     _parents(model, "required", rules.required, most)
     return rules
 
 
 def given_parents(model: Any, which: str, most: int) -> ParentSets:
     """Return the parents of every class variable by a parameter of a model that names all edges."""
-    return _parents(model, which, _positions(model, which), most)
+    return _parents(model, which, edge_positions(model, which), most)
+
+
+def edge_positions(model: Any, which: str) -> list[Edge]:
+    """Return the pairs of class variables that a parameter of a model has, by positions."""
+    what, edges, pairs = _parameter(model, which), [], getattr(model, which)
+    if isinstance(pairs, str) or not isinstance(pairs, Iterable):
+        raise InputError(f"{what} must be a sequence of pairs of class variables, found {pairs!r}.")
+    for pair in pairs:
+        if not isinstance(pair, (tuple, list, np.ndarray)) or len(pair) != 2:
+            raise InputError(f"{what} must hold pairs of class variables, found {pair!r}.")
+        edge = _position(model.space_, pair[0], what), _position(model.space_, pair[1], what)
+        if edge[0] == edge[1]:
+            raise InputError(f"{what} must join two variables, found {_edge_text(model, edge)}.")
+        edges.append(edge)
+    return edges
 
 
 def _parents(model: Any, which: str, edges: Iterable[Edge], most: int) -> ParentSets:
@@ -53,27 +70,13 @@ def _parents(model: Any, which: str, edges: Iterable[Edge], most: int) -> Parent
     crowded = next((child for child, inside in enumerate(members) if len(inside) > most), None)
     if crowded is not None:
         raise InputError(
-            f"{_said(model, which)} has {len(members[crowded])} parents of {names[crowded]!r}; a variable can"
-            f" have {most} at most."
+            f"{_parameter(model, which)} has {len(members[crowded])} parents of {names[crowded]!r}; a"
+            f" variable can have {most} at most."
         )
     if cycle := find_cycle(members):
         round_trip = " -> ".join(repr(names[v]) for v in (*cycle, cycle[0]))
-        raise InputError(f"{_said(model, which)} has a cycle, {round_trip}; drop one of its edges.")
+        raise InputError(f"{_parameter(model, which)} has a cycle, {round_trip}; drop one of its edges.")
     return tuple(tuple(sorted(inside)) for inside in members)
-
-
-def _positions(model: Any, which: str) -> list[Edge]:
-    what, edges, pairs = _said(model, which), [], getattr(model, which)
-    if isinstance(pairs, str) or not isinstance(pairs, Iterable):
-        raise InputError(f"{what} must be a sequence of pairs (parent, child), found {pairs!r}.")
-    for pair in pairs:
-        if not isinstance(pair, (tuple, list, np.ndarray)) or len(pair) != 2:
-            raise InputError(f"{what} must hold pairs (parent, child), found {pair!r}.")
-        edge = _position(model.space_, pair[0], what), _position(model.space_, pair[1], what)
-        if edge[0] == edge[1]:
-            raise InputError(f"{what} must join two variables, found {_edge_text(model, edge)}.")
-        edges.append(edge)
-    return edges
 
 
 def _position(space: ClassSpace, variable: int | str, what: str) -> int:
@@ -89,7 +92,7 @@ def _position(space: ClassSpace, variable: int | str, what: str) -> int:
     return int(variable)
 
 
-def _said(model: Any, which: str) -> str:
+def _parameter(model: Any, which: str) -> str:
     return f"{type(model).__name__}: {which}"
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from tuplet.joint import FactorGraph, JointDistribution
 from tuplet.local.inputs import Features, n_rows
 from tuplet.models.base import JointClassifier
-from tuplet.models.links import Link, estimators_by_variable, fit_links
+from tuplet.models.local_models import Link, estimators_by_variable, fit_local_models
 from tuplet.typing import Codes, Floats
 
 
@@ -53,7 +53,7 @@ class IndependentClassifier(JointClassifier):
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
         links = [Link(j, ()) for j in range(self.space_.n_variables)]
-        self.models_ = fit_links(self, links, X, codes, sample_weight)
+        self.models_ = fit_local_models(self, links, X, codes, sample_weight)
 
     def _predict_joint(self, X: Features) -> JointDistribution:
         nobody = np.zeros((n_rows(X), 0), dtype=np.intp)

@@ -11,7 +11,7 @@ from tuplet.joint import Atoms, JointDistribution
 from tuplet.local.inputs import Features
 from tuplet.local.stacked import StackedModel
 from tuplet.models.base import JointClassifier
-from tuplet.models.unseen import collect, log_marginals, spread, unseen_mass
+from tuplet.models.combinations import log_marginals, seen_combinations, unseen_mass, with_unseen
 from tuplet.prediction.estimates import warn_outside
 from tuplet.typing import UNKNOWN, Codes, Floats
 
@@ -62,7 +62,7 @@ class PowersetClassifier(JointClassifier):
         self.smoothing = smoothing
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
-        seen = collect(codes, sample_weight)
+        seen = seen_combinations(codes, sample_weight)
         _warn_left_out(int((seen.member != UNKNOWN).sum()), len(codes))
         self.combinations_ = seen.codes
         self.unseen_mass_ = self._mass(unseen_mass(seen, self.space_.cards))
@@ -89,7 +89,7 @@ class PowersetClassifier(JointClassifier):
     def _predict_joint(self, X: Features) -> JointDistribution:
         log_weights = self.model_.log_proba(X, np.zeros((X.shape[0], 0), dtype=np.intp))
         atoms = Atoms(self.space_.cards, self.combinations_[None], log_weights)
-        return spread(atoms, self.unseen_mass_, self.log_marginals_)
+        return with_unseen(atoms, self.unseen_mass_, self.log_marginals_)
 
 
 def _warn_left_out(n_used: int, n: int) -> None:

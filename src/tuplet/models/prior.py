@@ -13,7 +13,7 @@ from tuplet.joint import Atoms, JointDistribution
 from tuplet.local.inputs import Features, n_rows
 from tuplet.losses import Loss
 from tuplet.models.base import JointClassifier
-from tuplet.models.unseen import collect, independent, log_marginals, spread, unseen_mass
+from tuplet.models.combinations import independent, log_marginals, seen_combinations, unseen_mass, with_unseen
 from tuplet.models.validation import row_index
 from tuplet.prediction import JointPrediction
 from tuplet.typing import Codes, Floats
@@ -52,7 +52,7 @@ class PriorClassifier(JointClassifier):
             )
         self.log_marginals_ = log_marginals(codes, self.space_.cards, sample_weight)
         if self._by_combination:
-            seen = collect(codes, sample_weight)
+            seen = seen_combinations(codes, sample_weight)
             self.combinations_, self.log_weights_ = seen.codes, np.log(seen.weights)
             self.unseen_mass_ = unseen_mass(seen, self.space_.cards)
 
@@ -68,7 +68,7 @@ class PriorClassifier(JointClassifier):
             return independent(self.log_marginals_, n)
         log_weights = np.broadcast_to(self.log_weights_, (n, len(self.log_weights_)))
         atoms = Atoms(self.space_.cards, self.combinations_[None], log_weights)
-        return spread(atoms, self.unseen_mass_, self.log_marginals_)
+        return with_unseen(atoms, self.unseen_mass_, self.log_marginals_)
 
     def predict(self, X: Any, *, loss: str | Loss = "hamming") -> Any:
         """See `JointClassifier.predict`; one row is decided for all."""

@@ -2,10 +2,9 @@
 
 - `classifier`: `BayesNetClassifier`.
 - `views`: the features, as inputs of classifiers and as codes of parents.
-- `learning`: scores of families, then the graph, within a time budget.
+- `learning`: scores of sets of parents, then the graph, within a time budget.
 - `network`: the fitted models, which become factors once x is known.
-- `rules`: the user's settings, checked.
-- `reading`: the graph as a table and as a picture.
+- `graph`: the graph as a table and as a picture.
 """
 
 from tuplet.models.bayesnet.classifier import BayesNetClassifier

@@ -1,35 +1,47 @@
-"""The classifier: settings, fit, prediction."""
+"""`BayesNetClassifier`: settings, fit, prediction."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, cast, final
+from typing import TYPE_CHECKING, Any, Literal, cast, final, get_args
 
 import numpy as np
 import pandas as pd
 
+from tuplet.exceptions import InputError
 from tuplet.inference import Engine, Exact
 from tuplet.joint import FactorGraph, JointDistribution
+from tuplet.local.criteria import Parametrisation, Score
 from tuplet.local.encoding import FeatureEncoder
 from tuplet.local.inputs import Features, n_rows
-from tuplet.local.mixed_families import MixedFamilyScorer
+from tuplet.local.mixed_families import MixedFamilyScorer, Role
 from tuplet.models.base import JointClassifier
-from tuplet.models.bayesnet.learning import Clock, find_candidates, find_graph, gap_of
-from tuplet.models.bayesnet.network import Network
-from tuplet.models.bayesnet.reading import Graph
-from tuplet.models.bayesnet.rules import check_settings, widest
-from tuplet.models.bayesnet.scoring import list_size, make_scorer, possible_roles, shorten
-from tuplet.models.bayesnet.views import Columns, FeatureViews
+from tuplet.models.bayesnet.graph import Graph
+from tuplet.models.bayesnet.learning import (
+    TimeBudget,
+    find_candidates,
+    find_graph,
+    gap_of,
+    list_size,
+    make_scorer,
+    possible_roles,
+    shortlisted,
+)
+from tuplet.models.bayesnet.network import FittedNetwork
+from tuplet.models.bayesnet.views import ColumnKinds, FeatureViews
 from tuplet.models.explanation import LocalNetwork
 from tuplet.models.given_edges import Pairs, given_edges
-from tuplet.models.links import estimators_by_variable
+from tuplet.models.local_models import estimators_by_variable
 from tuplet.progress import Show
 from tuplet.typing import Codes, Floats, Seed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+_WIDEST_TABLE = 2**16
+"""Cells of the largest table that prediction needs for a row, unless `max_width` is given."""
 
 
 @final
@@ -80,7 +92,7 @@ class BayesNetClassifier(JointClassifier):
         Seconds for `fit`, about half of them for scores and the rest for the search; what is found by then
         is a valid model.
     engine : Engine, optional
-        How the joint distribution is queried; `Exact()` unless told.
+        How the joint distribution is queried; `Exact()` by default.
     n_jobs : int, optional
         Fits that run side by side.
     random_state : int, Generator or None
@@ -113,8 +125,8 @@ class BayesNetClassifier(JointClassifier):
     Notes
     -----
     A configuration that is rare, empty or lacks labels backs off to the model without parents, so no label
-    has probability zero. A row whose value of a feature parent is missing or new is judged by the model with
-    the class parents alone; missing values that training knows of are a category of their own.
+    has probability zero. A row whose value of a feature parent is missing or new has the probabilities of
+    the model with the class parents alone; missing values that occur in training are a category of their own.
 
     An interrupt (Ctrl-C) while scoring ends it as the time budget does, with a warning; so does one during
     the search.
@@ -183,7 +195,7 @@ class BayesNetClassifier(JointClassifier):
         features = super()._validate(X, estimators, reset=reset)
         if reset:
             names = getattr(self, "feature_names_in_", None)
-            self._columns = Columns.of(X, self.n_features_in_, names, self.discrete_features)
+            self._columns = ColumnKinds.of(X, self.n_features_in_, names, self.discrete_features)
         return features
 
     def _learn_encoder(self, X: Features, estimators: list[Any]) -> FeatureEncoder | None:
@@ -197,26 +209,28 @@ class BayesNetClassifier(JointClassifier):
     # -- fitting ------------------------------------------------------------------------------------------
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
-        check_settings(self)
+        _check_settings(self)
         rules = given_edges(self, self.max_parents)._asdict()
-        clock, rng = Clock.start(self.time_budget), np.random.default_rng(self.random_state)
-        scorer = self._scorer(X, codes, sample_weight, clock.deadline, rng)
+        budget, rng = TimeBudget.from_now(self.time_budget), np.random.default_rng(self.random_state)
+        scorer = self._scorer(X, codes, sample_weight, budget.deadline, rng)
         size = min(self.max_parents, self.space_.n_variables - 1)
         listed = list_size(self.shortlist, self.criterion, self._estimators(self.space_.names))
-        offered = shorten(scorer, listed, self.space_.cards, max_parents=size, weight=sample_weight, **rules)
+        offered = shortlisted(
+            scorer, listed, self.space_.cards, max_parents=size, weight=sample_weight, **rules
+        )
         self.candidates_ = find_candidates(
-            offered, self.space_.n_variables, size, clock=clock, show=self.progress, **rules
+            offered, self.space_.n_variables, size, budget=budget, show=self.progress, **rules
         )
         scored = time.monotonic()
         self.found_ = find_graph(
             self.candidates_,
             method=self.method,
-            clock=clock,
-            max_width=widest(self.max_width, self.space_.cards),
+            budget=budget,
+            max_width=_width_limit(self.max_width, self.space_.cards),
             random_state=rng,
         )
         searched = time.monotonic()
-        self._network = Network.fit(self._views, self.found_.parents, scorer)
+        self._network = FittedNetwork.fit(self._views, self.found_.parents, scorer)
         self.parents_, self.discrete_as_ = self._network.parents, self._network.roles
         self.models_ = [each.model for each in self._network.models]
         self.feature_parents_ = tuple(tuple(some) for some in self._network.strengths)
@@ -225,7 +239,7 @@ class BayesNetClassifier(JointClassifier):
         self.proven_ = self.found_.proven and self.candidates_.complete and not cut
         self.gap_ = np.inf if cut else gap_of(self.found_, self.candidates_)
         self.seconds_ = {
-            "scores": scored - clock.begun,
+            "scores": scored - budget.start,
             "search": searched - scored,
             "models": time.monotonic() - searched,
         }
@@ -308,3 +322,38 @@ class BayesNetClassifier(JointClassifier):
         network = LocalNetwork(cast(FactorGraph, joint.distribution), self.parents_, joint.space, row)
         observed = self._network.observed(self._validate(X, self._estimators(joint.space.names)), network.row)
         return replace(network, observed=observed)
+
+
+def _check_settings(model: Any) -> None:
+    for name in ("max_parents", "max_feature_parents"):
+        _require_count(name, getattr(model, name))
+    for name in ("shortlist", "max_width"):
+        if getattr(model, name) not in ("auto", None):
+            _require_count(name, getattr(model, name))
+    _require_choice("discrete_as", model.discrete_as, ("auto", *get_args(Role)))
+    _require_choice("parametrisation", model.parametrisation, ("auto", *get_args(Parametrisation)))
+    if not callable(model.criterion):
+        _require_choice("criterion", model.criterion, get_args(Score))
+    if model.engine is not None and not isinstance(model.engine, Engine):
+        raise InputError(f"BayesNetClassifier: engine must be an Engine or None, found {model.engine!r}.")
+    budget = model.time_budget
+    if budget is not None and not (isinstance(budget, (int, float, np.number)) and budget > 0):
+        raise InputError(f"BayesNetClassifier: time_budget must be a number of seconds, found {budget!r}.")
+
+
+def _require_count(name: str, value: Any) -> None:
+    if not isinstance(value, (int, np.integer)) or value < 0:
+        raise InputError(f"BayesNetClassifier: {name} must be a whole number from 0, found {value!r}.")
+
+
+def _require_choice(name: str, value: Any, choices: Sequence[str]) -> None:
+    if not isinstance(value, str) or value not in choices:
+        raise InputError(f"BayesNetClassifier: {name} must be one of {', '.join(choices)}; found {value!r}.")
+
+
+def _width_limit(max_width: Any, cards: Sequence[int]) -> int | None:
+    """Return the largest width; for "auto" the one at which a table of any w + 1 variables stays small."""
+    if max_width != "auto":
+        return None if max_width is None else int(max_width)
+    cells = np.cumprod(sorted(map(float, cards), reverse=True))
+    return max(1, int((cells <= _WIDEST_TABLE).sum()) - 1)

@@ -1,4 +1,4 @@
-"""From scores of families to a graph, within a time budget."""
+"""Learning the graph of a Bayesian network: scores of sets of parents and search, within a time budget."""
 
 from __future__ import annotations
 
@@ -6,13 +6,27 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, get_args
 
 import numpy as np
 
 from tuplet.exceptions import TupletWarning
+from tuplet.local.criteria import resolve_criterion
+from tuplet.local.families import FamilyScorer
+from tuplet.local.inputs import Features
+from tuplet.local.logistic import is_logistic_pipeline
+from tuplet.local.mixed_families import MixedFamilyScorer, Role
+from tuplet.local.screening import Shortlist
+from tuplet.models.bayesnet.views import FeatureViews
 from tuplet.progress import Progress, Show, duration_text
 from tuplet.structure import Candidates, Edge, Family, Found, Method, candidate_parent_sets, find_dag
+from tuplet.typing import Codes
+
+_FOLDS, _FEW_FOLDS = 5, 3
+"""Parts of the rows that are held out in turn, for the criterion "cv" and for choices; fewer if slow."""
+
+_LISTED = 5
+"""Sets of parents for each class variable that slow classifiers are scored with."""
 
 _LAST = 1.0
 """Seconds that the search has in any case, however late it is, or after an interrupt."""
@@ -30,28 +44,81 @@ class Scorer(Protocol):
 
 
 @dataclass(frozen=True)
-class Clock:
-    """Time that is left of a budget in seconds, None for any amount of it; half of it is for scores."""
+class TimeBudget:
+    """Seconds for `fit`, None for any number of them; half of them are for scores."""
 
-    budget: float | None
-    begun: float
+    seconds: float | None
+    start: float
 
     @classmethod
-    def start(cls, budget: float | None) -> Clock:
-        """Return a clock that starts now."""
-        return cls(budget, time.monotonic())
+    def from_now(cls, seconds: float | None) -> TimeBudget:
+        """Return a budget that starts now."""
+        return cls(seconds, time.monotonic())
 
     @property
     def deadline(self) -> float | None:
         """Value of `time.monotonic()` at which scoring ends."""
-        return None if self.budget is None else self.begun + self.budget / 2
+        return None if self.seconds is None else self.start + self.seconds / 2
 
     @property
     def left(self) -> float | None:
         """Seconds for the search."""
-        if self.budget is None:
+        if self.seconds is None:
             return None
-        return max(_LAST, self.budget - (time.monotonic() - self.begun))
+        return max(_LAST, self.seconds - (time.monotonic() - self.start))
+
+
+def possible_roles(
+    views: FeatureViews, discrete_as: Any, estimators: Sequence[Any], criterion: Any, max_features: int
+) -> tuple[Role, ...]:
+    """Return the roles that discrete features may have; one of them unless there is something to choose."""
+    if discrete_as != "auto":
+        if discrete_as == "parents":
+            views.require_parted(estimators)
+        return (discrete_as,)
+    nothing = not views.discrete.columns or not max_features or not views.can_part(estimators)
+    return ("inputs",) if nothing or resolve_criterion(criterion, estimators) == "cv" else get_args(Role)
+
+
+def make_scorer(
+    views: FeatureViews,
+    roles: Sequence[Role],
+    X: Features,
+    codes: Codes,
+    cards: Sequence[int],
+    *,
+    max_features: int,
+    deadline: float | None,
+    rng: np.random.Generator,
+    **settings: Any,
+) -> MixedFamilyScorer:
+    """Return a scorer with one `FamilyScorer` for each role, all with the same folds and seeds."""
+    features, seed, scorers = views.codes(X), int(rng.integers(2**31 - 1)), {}
+    n_folds = _FEW_FOLDS if _is_slow(settings["score"], settings["estimators"]) else _FOLDS
+    for role in roles:
+        plain = role == "inputs"
+        scorers[role] = FamilyScorer(
+            views.inputs(X, role),
+            codes if plain else np.hstack([codes, features]),
+            cards if plain else (*cards, *views.discrete.cards),
+            n_folds=max(2, min(n_folds, len(codes))),
+            deadline=deadline,
+            random_state=seed,
+            **settings,
+        )
+    return MixedFamilyScorer(scorers, codes, features.shape[1], max_features, deadline)
+
+
+def shortlisted(scorer: MixedFamilyScorer, size: int | None, cards: Sequence[int], **settings: Any) -> Scorer:
+    """Return a scorer of so many sets for each child, of all if that is None."""
+    return scorer if size is None else Shortlist(scorer, scorer.codes, cards, size, **settings)
+
+
+def list_size(shortlist: Any, criterion: Any, estimators: Sequence[Any]) -> int | None:
+    """Return the size of a shortlist, None if there is none; "auto" has one where scores are slow."""
+    if shortlist == "auto":
+        return _LISTED if _is_slow(criterion, estimators) else None
+    return None if shortlist is None else int(shortlist)
 
 
 def find_candidates(
@@ -61,7 +128,7 @@ def find_candidates(
     *,
     required: list[Edge],
     forbidden: list[Edge],
-    clock: Clock,
+    budget: TimeBudget,
     show: Show,
 ) -> Candidates:
     """Score all sets of parents that can matter, or as many as half of the time allows."""
@@ -79,11 +146,11 @@ def find_candidates(
             required=required,
             forbidden=forbidden,
             progress=advance,
-            deadline=clock.deadline,
+            deadline=budget.deadline,
         )
     if candidates.stopped:
-        budget = duration_text(clock.budget or 0)
-        why = "interrupted" if candidates.stopped == "interrupt" else f"out of its half of {budget}"
+        total = duration_text(budget.seconds or 0)
+        why = "interrupted" if candidates.stopped == "interrupt" else f"out of its half of {total}"
         _warn(
             f"scoring was {why} after {candidates.n_scored} sets of parents; the graph is the best of these,"
             " not of all"
@@ -91,10 +158,10 @@ def find_candidates(
     return candidates
 
 
-def find_graph(candidates: Candidates, *, method: Method, clock: Clock, **settings: Any) -> Found:
+def find_graph(candidates: Candidates, *, method: Method, budget: TimeBudget, **settings: Any) -> Found:
     """Search the best graph; after an interrupt, the best that a short search over orders finds."""
     try:
-        return find_dag(candidates.scores, method=method, time_limit=clock.left, **settings)
+        return find_dag(candidates.scores, method=method, time_limit=budget.left, **settings)
     except KeyboardInterrupt:
         found = find_dag(candidates.scores, method="order", time_limit=_LAST, **settings)
         _warn(f"the search was interrupted; the graph may lack {found.gap:.3g} of the best score")
@@ -116,3 +183,9 @@ def gap_of(found: Found, candidates: Candidates) -> float:
 
 def _warn(what: str) -> None:
     warnings.warn(f"BayesNetClassifier: {what}.", TupletWarning, stacklevel=6)
+
+
+def _is_slow(criterion: Any, estimators: Sequence[Any]) -> bool:
+    """Return whether scores are cross-validated fits of something else than compiled regressions."""
+    compiled = all(each is None or is_logistic_pipeline(each) for each in estimators)
+    return not compiled and resolve_criterion(criterion, estimators) == "cv"

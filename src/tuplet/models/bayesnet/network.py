@@ -14,7 +14,7 @@ from tuplet.structure import ParentSets
 
 
 @dataclass(frozen=True)
-class Network:
+class FittedNetwork:
     """Models of all class variables.
 
     Parameters
@@ -36,7 +36,7 @@ class Network:
     features: tuple[dict[int, float], ...]
 
     @classmethod
-    def fit(cls, views: FeatureViews, parents: ParentSets, scorer: MixedFamilyScorer) -> Network:
+    def fit(cls, views: FeatureViews, parents: ParentSets, scorer: MixedFamilyScorer) -> FittedNetwork:
         """Fit the models of a graph to all rows."""
         families = list(enumerate(parents))
         return cls(

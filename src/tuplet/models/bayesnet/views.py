@@ -21,8 +21,8 @@ from tuplet.typing import Codes
 
 
 @dataclass(frozen=True)
-class Columns:
-    """What the columns of X are.
+class ColumnKinds:
+    """Names of the columns of X, and which of them are discrete features.
 
     Parameters
     ----------
@@ -31,7 +31,8 @@ class Columns:
     discrete : tuple of int
         Positions of discrete features.
     numbers : tuple of int
-        Those among them that only the user can tell from numbers: as inputs they become categories.
+        Those among them that hold numbers and that the user declared discrete: as inputs they become
+        categories.
     """
 
     names: tuple[str, ...]
@@ -39,15 +40,15 @@ class Columns:
     numbers: tuple[int, ...]
 
     @classmethod
-    def of(cls, X: Any, d: int, names: Any, named: Sequence[int | str]) -> Columns:
-        """Find out what the d columns of X are, with `names` or without (None); the user has `named` some."""
+    def of(cls, X: Any, d: int, names: Any, named: Sequence[int | str]) -> ColumnKinds:
+        """Classify the d columns of X, with `names` or None; `named` are those that the user declares."""
         known = names is not None
         every = tuple(str(name) for name in names) if known else tuple(f"x{j}" for j in range(d))
-        declared, told = set(declared_columns(X)), set(named_columns(named, every, known))
-        return cls(every, tuple(sorted(declared | told)), tuple(sorted(told - declared)))
+        declared, chosen = set(declared_columns(X)), set(named_columns(named, every, known))
+        return cls(every, tuple(sorted(declared | chosen)), tuple(sorted(chosen - declared)))
 
     def declared(self, X: Features) -> Features:
-        """Return X with categories where the user has said so."""
+        """Return X with the columns that the user declared discrete as categories."""
         return as_categories(X, self.numbers, self.names)
 
 
@@ -57,7 +58,7 @@ class FeatureViews:
 
     Parameters
     ----------
-    columns : Columns
+    columns : ColumnKinds
     discrete : DiscreteColumns
         Those that may be parents.
     others : tuple of int
@@ -68,7 +69,7 @@ class FeatureViews:
         Learned from the other columns; None if there are none, or estimators take them as they are.
     """
 
-    columns: Columns
+    columns: ColumnKinds
     discrete: DiscreteColumns
     others: tuple[int, ...]
     whole: FeatureEncoder | None
@@ -76,7 +77,7 @@ class FeatureViews:
 
     @classmethod
     def learn(
-        cls, X: Features, columns: Columns, whole: FeatureEncoder | None, estimators: Sequence[Any]
+        cls, X: Features, columns: ColumnKinds, whole: FeatureEncoder | None, estimators: Sequence[Any]
     ) -> FeatureViews:
         """Learn from the training rows."""
         discrete = DiscreteColumns.learn_values(X, columns.names, columns.discrete)

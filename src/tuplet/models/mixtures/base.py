@@ -1,4 +1,4 @@
-"""What all learnt mixtures are: components that come one at a time, EM, and a stop by validation."""
+"""The base class of learnt mixtures: components are added one at a time, with EM and a stop by validation."""
 
 from __future__ import annotations
 
@@ -13,19 +13,22 @@ from tuplet.delegates import delegate
 from tuplet.exceptions import InputError
 from tuplet.joint import JointDistribution, Mixture
 from tuplet.local.inputs import Features, n_rows
+from tuplet.losses.base import is_number
 from tuplet.models.base import JointClassifier
 from tuplet.models.cross_fitting import fold_weights
 from tuplet.models.mixtures.annealing import Annealed
 from tuplet.models.mixtures.em import EMSettings, MixtureState
-from tuplet.models.mixtures.growth import Growth, grow, refit_all
-from tuplet.models.mixtures.sources import Source
+from tuplet.models.mixtures.growth import ComponentSource, Growth, grow, refit_all
 from tuplet.progress import Show
 from tuplet.typing import Codes, Floats, Seed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MakeSource = Callable[[Floats | None], Source]
+_N_FOLDS = 4
+"""Folds of the rows, of which one is held out to decide when growth stops; smaller ones give noisy scores."""
+
+MakeSource = Callable[[Floats | None], ComponentSource]
 """Shares (n,) of the rows to learn from, or None for all, -> where components come from."""
 
 MapInference = Literal["exact", "annealing"]
@@ -40,12 +43,11 @@ class Sizes(NamedTuple):
 
 
 class GrownMixture(JointClassifier):
-    """A mixture that grows; subclasses say where components come from, and how many are wanted.
+    """A mixture that grows; subclasses define the source of the components and their number.
 
     Attributes, parameters and notes are those of `MixtureClassifier`.
     """
 
-    validation: float
     tol: float
     max_iter: int
     map_inference: MapInference
@@ -97,9 +99,7 @@ class GrownMixture(JointClassifier):
             if not isinstance(value, (int, np.integer)) or value < 1:
                 also = " or 'auto'" if name.startswith("n_") else ""
                 raise InputError(f"{of}: {name} must be a positive integer{also}, found {value!r}.")
-        if not _is_number(self.validation) or not 0 < self.validation <= 0.5:
-            raise InputError(f"{of}: validation must be a share up to 0.5, found {self.validation!r}.")
-        if not _is_number(self.tol) or not 0 <= self.tol < np.inf:
+        if not is_number(self.tol) or self.tol < 0:
             raise InputError(f"{of}: tol must be a number >= 0, found {self.tol!r}.")
         if self.map_inference not in ("exact", "annealing"):
             raise InputError(
@@ -108,7 +108,7 @@ class GrownMixture(JointClassifier):
 
     def _held_out(self, X: Features, codes: Codes, sample_weight: Floats | None) -> Floats:
         """Weights (n,) of the rows that validate; all zero where there are too few rows for that."""
-        shares = fold_weights(X, codes, sample_weight, round(1 / self.validation))
+        shares = fold_weights(X, codes, sample_weight, _N_FOLDS)
         return shares[:, 0] if shares[:, 1:].any() else np.zeros(len(codes))
 
     def _keep(self, growth: Growth, state: MixtureState) -> None:
@@ -134,10 +134,6 @@ class GrownMixture(JointClassifier):
         if not self.validation_path_:
             raise InputError("plot_path: the number of components was given, so there is no path to draw.")
         return delegate("plot_learning_path", self, title=title, ax=ax)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float, np.number))
 
 
 def mixture_of(joints: Sequence[JointDistribution], weights: Floats, n: int) -> JointDistribution:

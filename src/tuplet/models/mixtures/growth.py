@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, Protocol, final
 
 import numpy as np
 
 from tuplet.exceptions import TupletWarning
 from tuplet.models.mixtures.em import EMInfo, EMSettings, MixtureState, Refit, run_em
-from tuplet.models.mixtures.sources import Source
 from tuplet.progress import Progress, Show
 from tuplet.typing import Floats
 
 PATIENCE = 2
 """Components that may come in vain, one after the other, before a mixture counts as grown: rows held out are
 few, and what the paper takes for the end after one of them is often chance."""
+
+
+class ComponentSource(Protocol):
+    """Proposes structures and fits components to weighted rows."""
+
+    def propose(self, weight: Floats, seen: Sequence[Any]) -> Any:
+        """Return a structure for rows of these weights (n,), not one of those seen; None if none is left."""
+
+    def fit(self, structure: Any, weight: Floats, start: Any = None) -> Any:
+        """Fit a component of this structure; from a `start` its penalised log-likelihood never falls."""
 
 
 @final
@@ -41,7 +50,7 @@ class Growth:
 
 
 def grow(
-    source: Source,
+    source: ComponentSource,
     weight: Floats,
     held: Floats | None,
     n_components: int,
@@ -52,7 +61,7 @@ def grow(
 
     Parameters
     ----------
-    source : Source
+    source : ComponentSource
     weight : array, shape (n,)
         Weights of the rows to learn from.
     held : array, shape (n,), or None
@@ -103,7 +112,7 @@ def _is_settled(validation: list[float]) -> bool:
 
 
 def refit_all(
-    make_source: Callable[[], Source], growth: Growth, weight: Floats, settings: EMSettings
+    make_source: Callable[[], ComponentSource], growth: Growth, weight: Floats, settings: EMSettings
 ) -> tuple[MixtureState, EMInfo]:
     """Fit the parameters of a grown mixture to other weights of the rows, the structures fixed.
 
@@ -123,7 +132,7 @@ def refit_all(
         return state, info
 
 
-def _refit(source: Source) -> Refit:
+def _refit(source: ComponentSource) -> Refit:
     """Return the M step of one component; see `Refit`."""
 
     def refit(component: Any, weight: Floats) -> Any:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal, final
 
 import numpy as np
+from sklearn.base import clone
 
 from tuplet.exceptions import InputError
+from tuplet.joint import JointDistribution
+from tuplet.local.estimators import seeded
 from tuplet.local.inputs import Features
 from tuplet.models.base import JointClassifier
 from tuplet.models.chain import ChainClassifier
 from tuplet.models.mixtures.base import GrownMixture, MakeSource, MapInference, Sizes
-from tuplet.models.mixtures.sources import ModelSource
 from tuplet.progress import Show
+from tuplet.space import ClassSpace
 from tuplet.typing import Codes, Floats, Seed
 
 
@@ -32,11 +37,9 @@ class MixtureClassifier(GrownMixture):
         What to mix: any model whose fit takes weights, by default `ChainClassifier(order="random")`. Each
         component gets a seed of its own.
     n_components : int or "auto"
-        Number of components; "auto" stops by validation.
+        Number of components; "auto" stops by validation on a quarter of the rows.
     max_components : int
         Limit for "auto".
-    validation : float
-        Share of the rows that "auto" holds out, about: one of round(1 / validation) parts.
     tol : float
         Relative change of the penalised log-likelihood at which EM ends.
     max_iter : int
@@ -99,7 +102,6 @@ class MixtureClassifier(GrownMixture):
         *,
         n_components: int | Literal["auto"] = "auto",
         max_components: int = 20,
-        validation: float = 0.25,
         tol: float = 1e-4,
         max_iter: int = 50,
         map_inference: MapInference = "exact",
@@ -109,7 +111,6 @@ class MixtureClassifier(GrownMixture):
         self.component = component
         self.n_components = n_components
         self.max_components = max_components
-        self.validation = validation
         self.tol = tol
         self.max_iter = max_iter
         self.map_inference = map_inference
@@ -138,3 +139,71 @@ class MixtureClassifier(GrownMixture):
     ) -> MakeSource:
         models = ModelSource(self._model(), X, codes, self.space_, rng)
         return lambda learnt: models
+
+
+@final
+@dataclass(frozen=True)
+class ModelComponent:
+    """A fitted model as a component; see `Component`."""
+
+    structure: Any
+    model: Any
+    own: Floats | None
+
+    @property
+    def penalty(self) -> float:
+        """See `Component.penalty`: that of any model is unknown."""
+        return 0.0
+
+    @property
+    def log_likelihood(self) -> Floats:
+        """Log-probability (n,) of the labels of each training row."""
+        assert self.own is not None
+        return self.own
+
+    def without_rows(self) -> ModelComponent:
+        """Return what prediction needs."""
+        return replace(self, own=None)
+
+    def joint(self, X: Features) -> JointDistribution:
+        """Joint distribution of rows X."""
+        joint: JointDistribution = self.model._joint_of(X)
+        return joint
+
+
+@final
+class ModelSource:
+    """Any `JointClassifier` with different seeds; see `ComponentSource`. A structure is an unfitted model.
+
+    What a model draws by its `random_state`, such as the order of a chain, is its structure: it stays the
+    same whenever the same seed is fitted again. What it learns, it learns anew.
+
+    Parameters
+    ----------
+    model : JointClassifier
+        Unfitted.
+    X : features, n rows
+    codes : int array, shape (n, m)
+    space : ClassSpace
+    rng : Generator
+    """
+
+    def __init__(
+        self, model: Any, X: Features, codes: Codes, space: ClassSpace, rng: np.random.Generator
+    ) -> None:
+        self.model, self.X, self.codes, self.space, self.rng = model, X, codes, space, rng
+
+    def propose(self, weight: Floats, seen: Sequence[Any]) -> Any:
+        """See `ComponentSource.propose`: models of which nothing is random differ by the weights alone."""
+        model = clone(self.model)
+        if "random_state" in model.get_params(deep=False):
+            model.set_params(random_state=None)
+        return seeded(model, int(self.rng.integers(2**31 - 1)))
+
+    def fit(self, structure: Any, weight: Floats, start: ModelComponent | None = None) -> ModelComponent:
+        """See `ComponentSource.fit`: a fit that is no better than the start is dropped."""
+        model = clone(structure)._fit_codes(self.X, self.space, self.codes, weight)
+        own = model._joint_of(self.X).log_prob(self.codes)
+        if start is not None and weight @ own < weight @ start.log_likelihood:
+            return start
+        return ModelComponent(structure, model, own)

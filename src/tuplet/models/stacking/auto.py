@@ -23,9 +23,9 @@ from tuplet.models.stacking.candidates import (
     quick_model,
     rule_candidates,
 )
+from tuplet.models.stacking.classifier import named_models
 from tuplet.models.stacking.clock import Clock, Crew
 from tuplet.models.stacking.held_out import Rows, fit_on, make_folds
-from tuplet.models.stacking.members import named_models
 from tuplet.models.stacking.race import Race
 from tuplet.progress import Progress, Show, duration_text
 from tuplet.rules import RuleSet

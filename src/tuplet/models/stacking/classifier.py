@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, final
 
 import numpy as np
@@ -16,7 +17,6 @@ from tuplet.local.parallel import run_many
 from tuplet.models.base import JointClassifier
 from tuplet.models.stacking.blend import Blend, find_blend
 from tuplet.models.stacking.held_out import Fold, HeldOut, Rows, fit_on, judge, make_folds
-from tuplet.models.stacking.members import named_models
 from tuplet.models.stacking.tempering import n_tables
 from tuplet.progress import Progress, Show
 from tuplet.typing import Codes, Floats, Seed
@@ -174,3 +174,42 @@ class JointStackingClassifier(JointClassifier):
             return list(named_models(self.models).values())
         except InputError:
             return []
+
+
+def named_models(models: Any) -> dict[str, JointClassifier]:
+    """Return models by name, from a mapping, from (name, model) pairs, or from models alone."""
+    pairs = list(_pairs(models))
+    if not pairs:
+        raise InputError("models is empty; pass at least one model, such as ChainClassifier().")
+    for name, model in pairs:
+        if not isinstance(model, JointClassifier):
+            raise InputError(
+                f"models must be models of Tuplet, but {name!r} is {model!r}; wrap a scikit-learn classifier"
+                " in one, such as ChainClassifier(...)."
+            )
+    twice = [name for name, times in Counter(name for name, _ in pairs).items() if times > 1]
+    if twice:
+        raise InputError(f"models: the name {twice[0]!r} comes more than once; give each model its own.")
+    return dict(pairs)
+
+
+def _pairs(models: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(models, Mapping):
+        yield from ((str(name), model) for name, model in models.items())
+        return
+    if isinstance(models, (str, JointClassifier)) or not hasattr(models, "__iter__"):
+        raise InputError(f"models must be a list or a mapping of models, found {models!r}.")
+    entries = list(models)
+    alone = [entry for entry in entries if not isinstance(entry, tuple)]
+    count, seen = Counter(_called(entry) for entry in alone), Counter[str]()
+    for entry in entries:
+        if isinstance(entry, tuple) and len(entry) == 2:
+            yield str(entry[0]), entry[1]
+            continue
+        name = _called(entry)
+        seen[name] += 1
+        yield (f"{name}-{seen[name]}" if count[name] > 1 else name), entry
+
+
+def _called(model: Any) -> str:
+    return type(model).__name__.removesuffix("Classifier").lower()

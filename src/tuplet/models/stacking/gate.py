@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 from tuplet.local.encoding import encoder_for
 from tuplet.local.inputs import Features
-from tuplet.models.stacking.gains import gain_of
+from tuplet.models.stacking.held_out import gain_of
 from tuplet.typing import Codes, Floats
 
 _AXES = 8

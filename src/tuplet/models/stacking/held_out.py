@@ -1,11 +1,11 @@
-"""What models say of rows that they have not seen."""
+"""Probabilities of rows that models have not seen: folds, fits, and whether a gain is clear."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,9 @@ from tuplet.space import ClassSpace
 from tuplet.typing import Codes, Floats
 
 Positions = npt.NDArray[np.intp]
+
+_ERRORS = 2.0
+"""Standard errors that a gain must have to be clear."""
 
 
 @final
@@ -101,6 +104,25 @@ class HeldOut:
     predict_seconds: float
     log_likelihood: float
     weight: float
+
+
+class Gain(NamedTuple):
+    """Mean gain of held-out rows, and its standard error."""
+
+    mean: float
+    error: float
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether it exceeds chance, and also rounding errors, which on few rows look like a gain."""
+        return self.mean > max(_ERRORS * self.error, 1e-9)
+
+
+def gain_of(each: Floats, weights: Floats) -> Gain:
+    """Return the mean of the gains (n,) of rows with these weights (n,)."""
+    share = weights / weights.sum()
+    mean = float(share @ each)
+    return Gain(mean, float(np.sqrt(share**2 @ (each - mean) ** 2)))
 
 
 def make_folds(rows: Rows, cv: Any) -> list[Fold]:

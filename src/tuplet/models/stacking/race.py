@@ -12,8 +12,7 @@ from tuplet.models.stacking.blend import Blend, find_blend
 from tuplet.models.stacking.candidates import Candidate
 from tuplet.models.stacking.clock import Crew, Done, Task
 from tuplet.models.stacking.entries import Entry, Heat
-from tuplet.models.stacking.gains import gain_of
-from tuplet.models.stacking.held_out import Fold, HeldOut, Rows, fit_on, judge
+from tuplet.models.stacking.held_out import Fold, HeldOut, Rows, fit_on, gain_of, judge
 from tuplet.models.stacking.tempering import n_tables
 from tuplet.models.stacking.weights import mixture_weights
 from tuplet.typing import Floats

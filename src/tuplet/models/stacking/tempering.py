@@ -12,7 +12,7 @@ from scipy.special import logsumexp
 
 from tuplet.joint import Atoms, JointDistribution
 from tuplet.joint.base import all_outcomes
-from tuplet.models.stacking.gains import gain_of
+from tuplet.models.stacking.held_out import gain_of
 from tuplet.typing import UNKNOWN, Codes, Floats
 
 OUTCOMES_LIMIT = 1024

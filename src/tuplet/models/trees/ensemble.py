@@ -11,7 +11,7 @@ from tuplet.joint import JointDistribution
 from tuplet.local.criteria import Parametrisation
 from tuplet.local.inputs import Features, n_rows
 from tuplet.models.base import JointClassifier
-from tuplet.models.links import estimators_by_variable
+from tuplet.models.local_models import estimators_by_variable
 from tuplet.models.mixtures.base import mixture_of
 from tuplet.models.trees.learners import make_trees, random_tree
 from tuplet.models.trees.logistic import joints_of

@@ -14,12 +14,12 @@ from tuplet.local.criteria import Parametrisation
 from tuplet.local.inputs import Features
 from tuplet.local.shifts import PrincipalColumns, Shared, Shifts, log_proba, own_log_proba
 from tuplet.models.cross_fitting import fold_weights
-from tuplet.models.trees.gains import (
+from tuplet.models.trees.edge_scores import (
     ROUGHLY,
     EdgeScores,
-    Fold,
     Mask,
-    best_of,
+    ScoringFold,
+    best_on_grid,
     blocks_of,
     columns_of,
     residual_scores,
@@ -45,7 +45,7 @@ as far as their residuals are correlated by more than so many standard errors.""
 
 
 @dataclass(frozen=True)
-class Settings:
+class TreeSettings:
     """How trees are learnt; see `TreeClassifier`. C_shared is that of the models that parents shift."""
 
     parametrisation: Parametrisation
@@ -117,7 +117,7 @@ class LogisticTree:
 
 
 @final
-class LogisticTrees:
+class LogisticTreeLearner:
     """Learns trees from one set of rows with different weights; features and shared models are prepared once.
 
     Parameters
@@ -128,10 +128,10 @@ class LogisticTrees:
     cards : sequence of int
     weight : array, shape (n,), or None
         Positive; how many rows each row counts for.
-    settings : Settings
+    settings : TreeSettings
     learnt : array, shape (n,), optional
         Shares of the rows' weights from which the shared models, C and the candidates are learnt; all of it
-        unless told.
+        by default.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class LogisticTrees:
         codes: Codes,
         cards: Sequence[int],
         weight: Floats | None,
-        settings: Settings,
+        settings: TreeSettings,
         learnt: Floats | None = None,
     ) -> None:
         self.codes, self.cards, self.settings = np.ascontiguousarray(codes), tuple(cards), settings
@@ -164,7 +164,7 @@ class LogisticTrees:
 
     @property
     def strengths(self) -> tuple[float, float, float]:
-        """See `Trees.strengths`."""
+        """See `TreeLearner.strengths`."""
         return self.C, self.C_shared, self.C_shift
 
     # -- what is chosen once ------------------------------------------------------------------------------
@@ -173,10 +173,10 @@ class LogisticTrees:
     def _is_split(self) -> bool:
         return self.settings.parametrisation == "split"
 
-    def folds(self, C: float, C_shared: float) -> list[Fold]:
+    def folds(self, C: float, C_shared: float) -> list[ScoringFold]:
         """Every fold with its models without parents."""
         pairs = zip(self.shares.T, self._held_logits(C), self._held_logits(C_shared), strict=True)
-        return [Fold(1 - held, held, alone, shared) for held, alone, shared in pairs]
+        return [ScoringFold(1 - held, held, alone, shared) for held, alone, shared in pairs]
 
     def _held_logits(self, C: float) -> list[list[Floats]]:
         """Logits of all variables for each fold, by models without parents that have not seen it."""
@@ -191,8 +191,8 @@ class LogisticTrees:
     def _choose_strengths(self) -> tuple[float, float, float]:
         """Return C of the models without parents, of those that parents shift and of the shifts.
 
-        They are what the user says, or what predicts held-out rows best. What is shifted often wants a
-        stronger penalty than what stands alone: shifts are fitted to the very rows that it has adapted to.
+        They are given by the user, or those that predict held-out rows best. Models that are shifted often
+        need a stronger penalty than the others: shifts are fitted to the rows that they were fitted to.
         """
         C, shared, shift = self.settings.C, self.settings.C_shared, self.settings.C_shift
         alone = self._best_alone() if C == "auto" else float(C)
@@ -207,11 +207,11 @@ class LogisticTrees:
         def best_shift(start: float) -> float:
             if shift != "auto":
                 return float(shift)
-            return best_of(lambda value: score(base, value), GRID, _nearest(start))
+            return best_on_grid(lambda value: score(base, value), GRID, _nearest(start))
 
         best = best_shift(GRID[max(_nearest(base) - 1, 0)])
         if shared == "auto":
-            before, base = base, best_of(lambda value: score(value, best), GRID, _nearest(base))
+            before, base = base, best_on_grid(lambda value: score(value, best), GRID, _nearest(base))
             best = best if base == before else best_shift(best)
         return alone, base, best
 
@@ -231,7 +231,7 @@ class LogisticTrees:
                     total += float((self.weight * held) @ own_log_proba(logits, codes[:, i], cards[i]))
             return total
 
-        return best_of(score, GRID, GRID.index(0.03))
+        return best_on_grid(score, GRID, GRID.index(0.03))
 
     def _likely_edges(self, C: float) -> Mask:
         """Return the edge that promises most for each of the children that promise most, (m, m)."""

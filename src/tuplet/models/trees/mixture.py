@@ -1,8 +1,10 @@
-"""Mixtures of conditional trees."""
+"""Mixtures of conditional trees: each new component is the best forest that is not there yet."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
 from typing import Any, Literal, final
 
 import numpy as np
@@ -11,16 +13,17 @@ from tuplet.joint import JointDistribution
 from tuplet.local.criteria import Parametrisation
 from tuplet.local.inputs import Features
 from tuplet.models.given_edges import Pairs, given_edges
-from tuplet.models.links import estimators_by_variable
+from tuplet.models.local_models import estimators_by_variable
 from tuplet.models.mixtures.base import GrownMixture, MakeSource, MapInference, Sizes
-from tuplet.models.mixtures.sources import Source
-from tuplet.models.trees.anything import Trees
-from tuplet.models.trees.learners import make_trees
+from tuplet.models.mixtures.growth import ComponentSource
+from tuplet.models.trees.learners import TreeLearner, make_trees
 from tuplet.models.trees.logistic import joints_of
-from tuplet.models.trees.source import TreeSource
 from tuplet.progress import Show
-from tuplet.structure import ParentSets
+from tuplet.structure import Edge, ParentSets, best_forest, edges
 from tuplet.typing import Codes, Floats, Seed
+
+_MAX_TRIES = 1000
+"""Sets of edges to leave out that are tried in the search for a forest that is new."""
 
 
 @final
@@ -37,11 +40,10 @@ class TreeMixtureClassifier(GrownMixture):
     estimator : classifier, or mapping of names to classifiers, optional
         For the trees; see `TreeClassifier`.
     n_trees : int or "auto"
-        Number of trees, all different: fewer if there are not as many. "auto" stops by validation.
+        Number of trees, all different: fewer if there are not as many. "auto" stops by validation on a
+        quarter of the rows.
     max_trees : int
         Limit for "auto".
-    validation : float
-        Share of the rows that "auto" holds out, about: one of round(1 / validation) parts.
     parametrisation, C, C_shift, n_folds, screening, required, forbidden
         See `TreeClassifier`. C and C_shift are chosen once.
     tol : float
@@ -86,7 +88,7 @@ class TreeMixtureClassifier(GrownMixture):
     EM weighs the rows by the responsibilities as they are; with penalties fixed, the penalised
     log-likelihood never falls: a variable whose new model is worse keeps the old one.
 
-    Where the label of a parent is missing in training, its child is judged by the model without parents; the
+    Where the label of a parent is missing in training, its child has the model without parents; the
     responsibilities of such rows rest on that. At prediction missing labels are summed out.
 
     An interrupt (Ctrl-C) ends the growth with a warning; the trees so far are kept.
@@ -115,7 +117,6 @@ class TreeMixtureClassifier(GrownMixture):
         *,
         n_trees: int | Literal["auto"] = "auto",
         max_trees: int = 20,
-        validation: float = 0.25,
         parametrisation: Parametrisation = "split",
         C: float | Literal["auto"] = "auto",
         C_shift: float | Literal["auto"] = "auto",
@@ -133,7 +134,6 @@ class TreeMixtureClassifier(GrownMixture):
         self.estimator = estimator
         self.n_trees = n_trees
         self.max_trees = max_trees
-        self.validation = validation
         self.parametrisation = parametrisation
         self.C = C
         self.C_shift = C_shift
@@ -164,9 +164,9 @@ class TreeMixtureClassifier(GrownMixture):
         self, X: Features, codes: Codes, sample_weight: Floats | None, rng: np.random.Generator
     ) -> MakeSource:
         rules = given_edges(self, most=1)
-        made: list[Trees] = []
+        made: list[TreeLearner] = []
 
-        def make(learnt: Floats | None) -> Source:
+        def make(learnt: Floats | None) -> ComponentSource:
             made.append(make_trees(self, X, codes, sample_weight, rng, learnt, made[-1] if made else None))
             self.C_, self.C_shared_, self.C_shift_ = made[-1].strengths
             return TreeSource(made[-1], *rules)
@@ -175,3 +175,60 @@ class TreeMixtureClassifier(GrownMixture):
 
     def _joints(self, X: Features) -> Sequence[JointDistribution]:
         return joints_of(self.components_, X)
+
+
+@final
+@dataclass(frozen=True)
+class TreeSource:
+    """The best forests; see `ComponentSource`. A structure is a `ParentSets`."""
+
+    trees: TreeLearner
+    required: Sequence[Edge] = ()
+    forbidden: Sequence[Edge] = ()
+
+    def propose(self, weight: Floats, seen: Sequence[ParentSets]) -> ParentSets | None:
+        """See `ComponentSource.propose`."""
+        return new_forest(self.trees.edges(weight).gains, seen, self.required, self.forbidden)
+
+    def fit(self, structure: ParentSets, weight: Floats, start: Any = None) -> Any:
+        """See `ComponentSource.fit`."""
+        return self.trees.fit(structure, weight, start)
+
+
+def new_forest(
+    gains: Floats, seen: Sequence[ParentSets], required: Sequence[Edge] = (), forbidden: Sequence[Edge] = ()
+) -> ParentSets | None:
+    """Return the best forest of positive gains that is not among those seen; None if there is none.
+
+    Forests come in descending order: the next best lacks some edge of those that were better. (Lawler 1972)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> gains = np.array([[0.0, 2.0], [1.0, 0.0]])
+    >>> new_forest(gains, [((), (0,))])
+    ((1,), ())
+    >>> new_forest(gains, [((), (0,)), ((1,), ())])
+    ((), ())
+    """
+
+    def free(forest: ParentSets) -> set[Edge]:
+        return set(edges(forest)) - set(required)  # all forests have these
+
+    queue: list[tuple[float, tuple[Edge, ...], ParentSets]] = []
+    asked: set[tuple[Edge, ...]] = set()
+
+    def look_at(banned: tuple[Edge, ...]) -> None:
+        if banned not in asked:
+            asked.add(banned)
+            forest = best_forest(gains, required=required, forbidden=banned)
+            heappush(queue, (-sum(float(gains[edge]) for edge in free(forest)), banned, forest))
+
+    look_at(tuple(sorted(forbidden)))
+    while queue and len(asked) < _MAX_TRIES:
+        _, banned, forest = heappop(queue)
+        if forest not in seen:
+            return forest
+        for edge in free(forest):
+            look_at(tuple(sorted((*banned, edge))))
+    return None

@@ -15,7 +15,7 @@ from tuplet.local.inputs import Features
 from tuplet.models.base import JointClassifier
 from tuplet.models.explanation import LocalNetwork
 from tuplet.models.given_edges import Pairs, given_edges, given_parents
-from tuplet.models.links import estimators_by_variable
+from tuplet.models.local_models import estimators_by_variable
 from tuplet.models.trees.learners import make_trees, random_tree
 from tuplet.structure import ParentSets, best_forest
 from tuplet.typing import Codes, Floats, Seed
@@ -78,7 +78,7 @@ class TreeClassifier(JointClassifier):
     C_, C_shared_, C_shift_ : float or None
         Inverse strengths of penalties as used: of models without parents, of those that are shifted by a
         parent, and of the shifts; None with an `estimator`.
-    tree_ : LogisticTree or AnyTree
+    tree_ : LogisticTree or ClassifierTree
         The fitted local models.
 
     References
@@ -133,7 +133,7 @@ class TreeClassifier(JointClassifier):
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
         rng = np.random.default_rng(self.random_state)
-        rules, given = given_edges(self, most=1), self._given(rng)  # mistakes are told before any work
+        rules, given = given_edges(self, most=1), self._given(rng)  # errors before any work
         trees = make_trees(self, X, codes, sample_weight, rng)
         self.C_, self.C_shared_, self.C_shift_ = trees.strengths
         self.gains_, self.scores_ = None, None

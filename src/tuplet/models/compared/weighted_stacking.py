@@ -13,7 +13,7 @@ from tuplet.local.inputs import Features, take_rows
 from tuplet.models.base import JointClassifier
 from tuplet.models.cross_fitting import fold_weights
 from tuplet.models.independent import IndependentClassifier
-from tuplet.models.links import estimators_by_variable
+from tuplet.models.local_models import estimators_by_variable
 from tuplet.typing import UNKNOWN, Codes, Floats
 
 _LEAST = 1e-3

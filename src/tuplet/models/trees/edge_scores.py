@@ -41,8 +41,8 @@ class EdgeScores:
 
 
 @dataclass(frozen=True)
-class Fold:
-    """Rows to learn from, rows to be judged by, and models without parents that were learnt from the first.
+class ScoringFold:
+    """Rows to learn from, rows to score with, and models without parents that were learnt from the first.
 
     Parameters
     ----------
@@ -82,13 +82,13 @@ class Edges:
     codes: Codes
     cards: tuple[int, ...]
     weight: Floats
-    fold: Fold
+    fold: ScoringFold
     C: float
 
     def score(self, child: int, parents: Sequence[int]) -> tuple[float, list[float]]:
         """Held-out log-likelihoods of the child without a parent and with each of some parents.
 
-        A row whose parent is unknown is judged without it, so it speaks neither for nor against the parent.
+        A row whose parent is unknown is scored without it, so it counts neither for nor against the parent.
         """
         card, fold = self.cards[child], self.fold
         y = np.ascontiguousarray(self.codes[:, child])
@@ -116,7 +116,7 @@ def score_edges(
     codes: Codes,
     cards: Sequence[int],
     weight: Floats,
-    folds: Sequence[Fold],
+    folds: Sequence[ScoringFold],
     candidates: Mask,
     *,
     C: float,
@@ -132,7 +132,7 @@ def score_edges(
     cards : sequence of int
     weight : array, shape (n,)
         Of rows in training and in scoring.
-    folds : sequence of Fold
+    folds : sequence of ScoringFold
     candidates : bool array, shape (m, m)
     C : float
         Inverse strength of the penalty on shifts.
@@ -156,7 +156,9 @@ def _score(edges: Edges, child: int, parents: Sequence[int]) -> tuple[float, lis
     return edges.score(child, parents)
 
 
-def residual_scores(codes: Codes, cards: Sequence[int], weight: Floats, folds: Sequence[Fold]) -> Floats:
+def residual_scores(
+    codes: Codes, cards: Sequence[int], weight: Floats, folds: Sequence[ScoringFold]
+) -> Floats:
     """How far two variables are from independence given x, in standard errors, (m, m).
 
     The residuals of the models without parents, [y_i = a] - p_0(a | x) of held-out rows, are uncorrelated
@@ -173,7 +175,7 @@ def residual_scores(codes: Codes, cards: Sequence[int], weight: Floats, folds: S
     return answer
 
 
-def _residuals(codes: Codes, cards: Sequence[int], folds: Sequence[Fold], i: int) -> Floats:
+def _residuals(codes: Codes, cards: Sequence[int], folds: Sequence[ScoringFold], i: int) -> Floats:
     """Held-out residuals of one variable, (1, n) if it is binary, otherwise (k, n); 0 where it is unknown."""
     proba = sum(fold.held * np.exp(log_proba(fold.alone[i][:, :-1], cards[i])) for fold in folds)
     truth = codes[:, i] == np.arange(cards[i])[:, None]
@@ -181,7 +183,7 @@ def _residuals(codes: Codes, cards: Sequence[int], folds: Sequence[Fold], i: int
     return residuals[1:] if cards[i] == 2 else residuals
 
 
-def best_of(score: Callable[[float], float], grid: Sequence[float], start: int) -> float:
+def best_on_grid(score: Callable[[float], float], grid: Sequence[float], start: int) -> float:
     """Climb along a grid from one of its positions while the score rises; return where it is highest."""
     values = {start: score(grid[start])}
     for step in (1, -1):

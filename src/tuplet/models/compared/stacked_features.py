@@ -16,7 +16,7 @@ from tuplet.local.parallel import run_many
 from tuplet.local.smoothed import SmoothedClassifier
 from tuplet.models.base import JointClassifier
 from tuplet.models.cross_fitting import fold_weights
-from tuplet.models.links import estimators_by_variable
+from tuplet.models.local_models import estimators_by_variable
 from tuplet.typing import Codes, Floats
 
 

@@ -2,27 +2,39 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
+from itertools import combinations
 from typing import Any, Literal, final
 
 import numpy as np
+from scipy.optimize import minimize
+from scipy.sparse import csgraph
 from scipy.special import logsumexp
 
-from tuplet.exceptions import InputError, IntractableError
+from tuplet.exceptions import ConvergenceWarning, InputError, IntractableError
 from tuplet.inference import BeliefPropagation, Engine, Exact, Factor, make_plan
 from tuplet.joint import FactorGraph, JointDistribution
 from tuplet.local.inputs import Features, n_rows
+from tuplet.losses.base import is_number
 from tuplet.models.base import JointClassifier
-from tuplet.models.field_edges import edge_strengths, given_edges, strongest_edges
-from tuplet.models.field_halves import HalvesLikelihood, half_outcomes
-from tuplet.models.field_likelihood import EliminationLikelihood, Likelihood, PseudoLikelihood
-from tuplet.models.field_weights import FieldWeights, maximise
-from tuplet.models.pairwise_field import PairwiseField
+from tuplet.models.given_edges import edge_positions
+from tuplet.models.random_field.field import FieldWeights, PairwiseField
+from tuplet.models.random_field.likelihood import (
+    EliminationLikelihood,
+    HalvesLikelihood,
+    Likelihood,
+    PseudoLikelihood,
+    half_outcomes,
+)
 from tuplet.models.scaling import fit_scaler
 from tuplet.typing import UNKNOWN, Codes, Floats
 
 _AUTO_OUTCOMES, _MOST_OUTCOMES = 2**16, 2**24
 """Outcomes of two halves that "auto", and "exact", sum over by matrix products."""
+
+_FTOL = 64 * np.finfo(float).eps
+"""Relative change of the objective at which L-BFGS ends in any case."""
 
 _AUTO_CELLS = 2**26
 """Cells of the tables of all rows that "auto" eliminates with in every step of the fit."""
@@ -55,7 +67,7 @@ class RandomFieldClassifier(JointClassifier):
         No entry of the gradient of the mean loss is larger at the end.
     engine : "auto" or Engine
         How the fitted field is queried; "auto" is `Exact()` where tables are small enough, otherwise
-        `BeliefPropagation()`, whose answers are approximations and say so.
+        `BeliefPropagation()`, whose answers are approximations, marked as such.
 
     Attributes
     ----------
@@ -124,7 +136,7 @@ class RandomFieldClassifier(JointClassifier):
         self.n_known_ = weights @ (codes != UNKNOWN)
         codes = _renumber(codes, self.seen_)
         cards = tuple(max(1, len(seen)) for seen in self.seen_)
-        edges = given_edges(self.edges, self.space_)
+        edges = self._given_edges()
         if edges is None:
             edges = self._learn_edges(X, codes, weights, cards)
         self.field_ = PairwiseField(cards, edges)
@@ -145,13 +157,27 @@ class RandomFieldClassifier(JointClassifier):
                 )
         for name in ("C", "tol", "max_iter"):
             value = getattr(self, name)
-            if not isinstance(value, (int, float, np.number)) or not 0 < value < np.inf:
+            if not is_number(value) or value <= 0:
                 raise InputError(f"RandomFieldClassifier: {name} must be a number above 0, found {value!r}.")
         if self.engine != "auto" and not isinstance(self.engine, Engine):
             raise InputError(
                 "RandomFieldClassifier: engine must be 'auto', tuplet.inference.Exact() or"
                 f" BeliefPropagation(), found {self.engine!r}."
             )
+
+    def _given_edges(self) -> list[tuple[int, int]] | None:
+        """Return the edges that follow from the settings, None if they are to be learned."""
+        every = list(combinations(range(self.space_.n_variables), 2))
+        if isinstance(self.edges, str) and self.edges in ("all", "tree"):
+            return every if self.edges == "all" else None
+        if isinstance(self.edges, (int, np.integer)) and not isinstance(self.edges, bool) and self.edges >= 0:
+            return None if self.edges < len(every) else every
+        if isinstance(self.edges, str) or not isinstance(self.edges, (Sequence, np.ndarray)):
+            raise InputError(
+                "RandomFieldClassifier: edges must be 'all', 'tree', the number of edges, or a list of pairs"
+                f" of class variables; found {self.edges!r}."
+            )
+        return list(dict.fromkeys((min(edge), max(edge)) for edge in edge_positions(self, "edges")))
 
     def _learn_edges(
         self, X: Features, codes: Codes, weights: Floats, cards: tuple[int, ...]
@@ -161,7 +187,7 @@ class RandomFieldClassifier(JointClassifier):
         alone = PseudoLikelihood(field, codes, weights)
         fitted, _ = self._optimise(X, alone, FieldWeights.zeros(X.shape[1], field, False), weights)
         residual = alone(fitted.scores(X))[1].single / weights[:, None]
-        return strongest_edges(edge_strengths(field, residual, weights), self.edges)
+        return _strongest_edges(_edge_strengths(field, residual, weights), self.edges)
 
     def _maximise(self, X: Features, codes: Codes, weights: Floats) -> None:
         linear = self.pairwise == "linear"
@@ -200,9 +226,31 @@ class RandomFieldClassifier(JointClassifier):
     def _optimise(
         self, X: Features, likelihood: Likelihood, start: FieldWeights, weights: Floats
     ) -> tuple[FieldWeights, int]:
-        return maximise(
-            X, likelihood, start, weights.sum(), C=self.C, tol=self.tol, max_iter=int(self.max_iter)
-        )
+        """Return the weights of the largest penalised likelihood, by L-BFGS, and the number of iterations.
+
+        The objective is scikit-learn's: the negative log-likelihood over the total weight of the rows, and
+        |weights|^2 / (2 C total) with free intercepts.
+        """
+        total = weights.sum()
+        ridge = 1.0 / (self.C * total)
+
+        def objective(flat: Floats) -> tuple[float, Floats]:
+            now = start.like(flat)
+            value, slope = likelihood(now.scores(X))
+            free = now.penalised()
+            loss = -value / total + 0.5 * ridge * float(free @ free)
+            return loss, ridge * free - now.pull_back(X, slope) / total
+
+        options: Any = {"maxiter": int(self.max_iter), "gtol": self.tol, "ftol": _FTOL, "maxls": 50}
+        found = minimize(objective, start.flat, jac=True, method="L-BFGS-B", options=options)
+        if found.status and np.abs(found.jac).max(initial=0.0) > self.tol:
+            warnings.warn(
+                f"RandomFieldClassifier: L-BFGS has not converged in {found.nit:,} iterations; raise max_iter"
+                " or tol, or lower C.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        return start.like(found.x), max(1, int(found.nit))
 
     # -- prediction ---------------------------------------------------------------------------------------
 
@@ -240,6 +288,38 @@ class RandomFieldClassifier(JointClassifier):
             full[np.ix_(self.seen_[i], self.seen_[j])] = table
             answer.append(full)
         return answer
+
+
+def _edge_strengths(field: PairwiseField, residual: Floats, weights: Floats) -> Floats:
+    """Return the mean squared correlation of two variables given x, (m, m).
+
+    Parameters
+    ----------
+    field : PairwiseField
+        Gives the layout of the indicators.
+    residual : array, shape (n, w)
+        Indicators less their probabilities given x; 0 where a label is missing.
+    weights : array, shape (n,)
+    """
+    covariance = (residual.T * weights) @ residual
+    scale = np.sqrt(np.maximum(np.diag(covariance), np.finfo(float).tiny))
+    squares = (covariance / scale / scale[:, None]) ** 2
+    m = len(field.cards)
+    member = np.equal.outer(np.arange(m), field.variable).astype(float)
+    smaller = np.minimum.outer(field.widths, field.widths)
+    strength = (member @ squares @ member.T) / np.maximum(smaller, 1)
+    np.fill_diagonal(strength, 0.0)
+    return strength
+
+
+def _strongest_edges(strength: Floats, edges: Any) -> list[tuple[int, int]]:
+    """The tree of the largest sum of strengths (m, m), or so many of the strongest edges."""
+    if isinstance(edges, str):
+        tree = csgraph.minimum_spanning_tree(-strength).tocoo()
+        return sorted((int(min(i, j)), int(max(i, j))) for i, j in zip(tree.row, tree.col, strict=True))
+    first, second = np.triu_indices(len(strength), 1)
+    best = np.argsort(-strength[first, second], kind="stable")[:edges]
+    return sorted((int(first[e]), int(second[e])) for e in best)
 
 
 def _plan_sizes(field: PairwiseField) -> list[int]:

@@ -1,4 +1,4 @@
-"""Probability for the combinations of labels that no training row shows."""
+"""Combinations of labels in training rows, and the probability of those that no training row has."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class Combinations(NamedTuple):
     """The combinations of labels in some training rows."""
 
     codes: Codes  # (a, m), distinct
-    weights: Floats  # (a,) total weight of the rows that show each
-    member: Codes  # (n,) which one a row shows; UNKNOWN where a label is missing
+    weights: Floats  # (a,) total weight of the rows of each
+    member: Codes  # (n,) that of each row; UNKNOWN where a label is missing
 
 
-def collect(codes: Codes, sample_weight: Floats | None) -> Combinations:
+def seen_combinations(codes: Codes, sample_weight: Floats | None) -> Combinations:
     """Return the combinations of the rows of codes (n, m) that are complete."""
     complete = (codes != UNKNOWN).all(axis=1)
     if not complete.any():
@@ -72,7 +72,7 @@ def independent(marginals: list[Floats], n: int) -> FactorGraph:
     return FactorGraph.independent([np.broadcast_to(row, (n, len(row))) for row in marginals])
 
 
-def spread(atoms: Atoms, mass: float, marginals: list[Floats]) -> JointDistribution:
+def with_unseen(atoms: Atoms, mass: float, marginals: list[Floats]) -> JointDistribution:
     """Return (1 - mass) * atoms + mass * the product of these log-marginals (k_j,)."""
     if mass == 0:
         return atoms

@@ -1,8 +1,13 @@
-"""Codes of label vectors that are easy to predict and hard to confuse, decoded together with the labels."""
+"""Codes of label vectors that are easy to predict and hard to confuse, decoded together with the labels.
+
+The codes rest on a ridge regression of the labels, whose predictions for the training rows leave each row
+out.
+"""
 
 from __future__ import annotations
 
-from typing import Any, final
+from collections.abc import Sequence
+from typing import Any, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
@@ -13,15 +18,18 @@ from tuplet.exceptions import InputError
 from tuplet.inference import BeliefPropagation, Engine, Exact, Factor
 from tuplet.joint import FactorGraph, JointDistribution
 from tuplet.local.inputs import Features, n_rows, require_size
+from tuplet.losses.base import is_number
 from tuplet.models.base import JointClassifier
-from tuplet.models.label_regression import fit_labels
-from tuplet.models.links import Link, estimators_by_variable, fit_links
-from tuplet.models.margin_metric import fit_metric
+from tuplet.models.compared.margin_metric import fit_metric
+from tuplet.models.local_models import Link, estimators_by_variable, fit_local_models
 from tuplet.models.scaling import fit_scaler
 from tuplet.typing import UNKNOWN, Codes, Floats
 
 _EXACT_LABELS = 18
 """Labels beyond which queries are approximate, unless an engine is given: 2^18 cells for each row."""
+
+_PENALTIES = (0.01, 0.1, 1.0, 10.0, 100.0, 1e3, 1e4, 1e5)
+"""Penalties that are tried for the regression of labels on features."""
 
 
 @final
@@ -50,7 +58,7 @@ class OutputCodingClassifier(JointClassifier):
         Relative gap to the optimum at which learning the codes ends.
     engine : "auto" or Engine
         How the decoder is queried; "auto" is `Exact()` for up to 18 labels, otherwise `BeliefPropagation()`,
-        whose answers are approximations and say so.
+        whose answers are approximations, marked as such.
     n_jobs : int, optional
         Fits of the labels' classifiers that run side by side, by joblib.
 
@@ -75,8 +83,8 @@ class OutputCodingClassifier(JointClassifier):
 
     a Bernoulli potential for each label and a Gaussian one for each code. It is a pairwise field, and
     decisions maximise it exactly where `engine` is exact (the paper decodes by mean fields). Its
-    probabilities count what x says twice, once by the labels and once by the codes, so they are bolder
-    than they should be; every prediction says so.
+    probabilities count the information of x twice, once by the labels and once by the codes, so they are
+    more extreme than they should be; every prediction has a note on it.
 
     The codes are the eigenvectors of the metric Q = sum_k v_k v_k' that `fit_metric` finds, scaled by the
     roots of its eigenvalues. This is a reconstruction: the max-margin criterion, its form as metric
@@ -137,7 +145,7 @@ class OutputCodingClassifier(JointClassifier):
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
         self._check_settings()
         links = [Link(j, ()) for j in range(self.space_.n_variables)]
-        self.models_ = fit_links(self, links, X, codes, sample_weight)
+        self.models_ = fit_local_models(self, links, X, codes, sample_weight)
         weights = np.ones(len(codes)) if sample_weight is None else sample_weight
         varies = [len(np.unique(code[code != UNKNOWN])) > 1 for code in codes.T]
         self.coded_ = np.flatnonzero(varies)
@@ -154,7 +162,7 @@ class OutputCodingClassifier(JointClassifier):
             )
         for name in ("C", "tol", "max_cuts"):
             value = getattr(self, name)
-            if not isinstance(value, (int, float, np.number)) or not 0 < value < np.inf:
+            if not is_number(value) or value <= 0:
                 raise InputError(f"OutputCodingClassifier: {name} must be a number above 0, found {value!r}.")
         if not isinstance(self.label_weight, (int, float)) or not 0 <= self.label_weight < np.inf:
             raise InputError(
@@ -230,7 +238,72 @@ class OutputCodingClassifier(JointClassifier):
         return tags
 
 
+class LabelRegression(NamedTuple):
+    """Linear regression of m labels, with predictions for the training rows that leave each row out."""
+
+    coef: Floats  # (d, m)
+    intercept: Floats  # (m,)
+    unseen: Floats  # (n, m)
+    penalty: Floats  # (m,) the penalty that was chosen for each label
+
+    def predict(self, X: Floats) -> Floats:
+        """Expected labels (n, m), not confined to [0, 1]."""
+        return X @ self.coef + self.intercept
+
+
+def fit_labels(
+    X: Floats, codes: Codes, weights: Floats, penalties: Sequence[float] = _PENALTIES
+) -> LabelRegression:
+    """Regress 0/1 labels on X, each on the rows that have it, with the penalty of the least error.
+
+    The error is that of leaving out one row, or one unit of the weight of a row, at a time; it needs no
+    further fits, since a row's residual r then becomes r / (1 - leverage).
+
+    Parameters
+    ----------
+    X : array, shape (n, d)
+    codes : array of int, shape (n, m)
+        0, 1, or `UNKNOWN`.
+    weights : array, shape (n,)
+    penalties : sequence of float
+        To choose from, for all labels that are known in the same rows together.
+    """
+    (n, m), d = codes.shape, X.shape[1]
+    coef, intercept, unseen, penalty = np.zeros((d, m)), np.zeros(m), np.zeros((n, m)), np.zeros(m)
+    known = codes != UNKNOWN
+    patterns, which = np.unique(known, axis=1, return_inverse=True)
+    for p, rows in enumerate(patterns.T):
+        labels = np.flatnonzero(which.ravel() == p)
+        Y = codes[np.ix_(rows, labels)].astype(float)
+        B, c, r, best = _ridge(X[rows], Y, weights[rows], np.asarray(penalties, dtype=float))
+        coef[:, labels], intercept[labels], penalty[labels] = B, c, best
+        unseen[:, labels] = X @ B + c
+        unseen[np.ix_(rows, labels)] = Y - r
+    return LabelRegression(coef, intercept, unseen, penalty)
+
+
+def _ridge(X: Floats, Y: Floats, weights: Floats, penalties: Floats) -> tuple[Floats, Floats, Floats, float]:
+    """Coefficients (d, m), intercepts (m,), left-out residuals (n, m) and the best of the penalties."""
+    total = weights.sum()
+    x_mean, y_mean = weights @ X / total, weights @ Y / total
+    root = np.sqrt(weights)[:, None]
+    U, s, Vt = np.linalg.svd(root * (X - x_mean), full_matrices=False)
+    target = U.T @ (root * (Y - y_mean))
+    removed = np.minimum(weights, 1.0)[:, None]
+
+    def left_out(penalty: float) -> Floats:
+        shrink = s**2 / (s**2 + penalty)
+        residual = (Y - y_mean) - U @ (shrink[:, None] * target) / root
+        leverage = (U**2 @ shrink)[:, None] / weights[:, None] + 1.0 / total
+        return residual / np.maximum(1.0 - removed * leverage, 1e-8)
+
+    errors = [(weights @ left_out(penalty) ** 2).sum() for penalty in penalties]
+    best = float(penalties[int(np.argmin(errors))])
+    coef = Vt.T @ ((s / (s**2 + best))[:, None] * target)
+    return coef, y_mean - x_mean @ coef, left_out(best), best
+
+
 def _covariance(residual: Floats, known: npt.NDArray[np.bool_], weights: Floats) -> Floats:
-    """Covariance (m, m) around 0 of residuals (n, m), each pair over the rows that know both."""
+    """Covariance (m, m) around 0 of residuals (n, m), each pair over the rows in which both are known."""
     total = (known.T * weights) @ known
     return ((residual.T * weights) @ residual) / np.maximum(total, np.finfo(float).tiny)

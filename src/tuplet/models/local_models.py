@@ -1,4 +1,4 @@
-"""Fitting p(y_j | x, y_parents) for many pairs of a child and its parents."""
+"""Estimators by class variable, and local models p(y_j | x, y_parents) that are fitted side by side."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class _Model(Protocol):
     def _estimators(self, names: tuple[str, ...] | None = None) -> list[Any]: ...
 
 
-def fit_links(
+def fit_local_models(
     model: _Model,
     links: Sequence[Link],
     X: Features,

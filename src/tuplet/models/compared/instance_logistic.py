@@ -10,8 +10,8 @@ from tuplet.joint import FactorGraph, JointDistribution
 from tuplet.local.inputs import Features, n_rows, put_beside
 from tuplet.local.onehot import OneHot
 from tuplet.models.base import JointClassifier
-from tuplet.models.links import Link, estimators_by_variable, fit_links
-from tuplet.models.neighborhoods import Neighborhoods
+from tuplet.models.local_models import Link, estimators_by_variable, fit_local_models
+from tuplet.models.neighbors import Neighborhoods
 from tuplet.typing import Codes, Floats
 
 
@@ -86,7 +86,7 @@ class InstanceLogisticClassifier(JointClassifier):
         self.columns_ = OneHot.fit(codes, self.space_.cards, near.weights).columns(codes)
         links = [Link(j, ()) for j in range(self.space_.n_variables)]
         inputs = self._inputs(X, near.among_training() @ self.columns_)
-        self.models_ = fit_links(self, links, inputs, codes, sample_weight)
+        self.models_ = fit_local_models(self, links, inputs, codes, sample_weight)
 
     def _inputs(self, X: Features, counts: Floats) -> Features:
         """Return what the classifiers see, from counts (n, w) of the neighbours' labels."""

@@ -1,4 +1,4 @@
-"""Pairwise fields over class variables: the layout of their scores, and the factors that these make."""
+"""Pairwise fields over class variables: layout of the scores, factors, and weights linear in x."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tuplet.inference import Factor
+from tuplet.local.inputs import Features
+from tuplet.local.onehot import one_hot_width
 from tuplet.typing import Codes, Floats
 
 
@@ -49,7 +51,7 @@ class PairwiseField:
     @cached_property
     def widths(self) -> list[int]:
         """Number of indicators of each variable."""
-        return [card if card > 2 else card - 1 for card in self.cards]
+        return [one_hot_width(card) for card in self.cards]
 
     @cached_property
     def starts(self) -> npt.NDArray[np.intp]:
@@ -126,6 +128,47 @@ class PairwiseField:
         ]
         empty = np.zeros((0, n))
         return Scores(np.concatenate([empty, *single]).T, np.concatenate([empty, *pair]).T)
+
+
+class FieldWeights(NamedTuple):
+    """Weights of x, and of 1 in the last row, in the scores of a field."""
+
+    single: Floats  # (d + 1, w)
+    pair: Floats  # (1 or d + 1, e)
+
+    @classmethod
+    def zeros(cls, d: int, field: PairwiseField, linear: bool) -> FieldWeights:
+        """Weights of d features, all 0; those of pairs for every feature if `linear`."""
+        w, e = int(field.starts[-1]), int(field.edge_starts[-1])
+        return cls(np.zeros((d + 1, w)), np.zeros((d + 1 if linear else 1, e)))
+
+    @property
+    def flat(self) -> Floats:
+        """The weights as a vector."""
+        return np.concatenate([self.single.ravel(), self.pair.ravel()])
+
+    def like(self, flat: Floats) -> FieldWeights:
+        """Weights of this shape from a vector."""
+        cut = self.single.size
+        return FieldWeights(flat[:cut].reshape(self.single.shape), flat[cut:].reshape(self.pair.shape))
+
+    def penalised(self) -> Floats:
+        """The weights as a vector, with 0 for those that are free: the intercepts."""
+        flat = self.flat
+        w = self.single.shape[1]
+        flat[self.single.size - w : self.single.size] = 0.0
+        return flat
+
+    def scores(self, X: Features) -> Scores:
+        """Scores of the rows of X (n, d)."""
+        pair = self.pair if len(self.pair) == 1 else X @ self.pair[:-1] + self.pair[-1]
+        return Scores(X @ self.single[:-1] + self.single[-1], pair)
+
+    def pull_back(self, X: Features, slope: Scores) -> Floats:
+        """Gradient by the weights, as a vector, from the gradient by the scores."""
+        single = np.vstack([X.T @ slope.single, slope.single.sum(axis=0)])
+        pair = slope.pair if len(self.pair) == 1 else np.vstack([X.T @ slope.pair, slope.pair.sum(axis=0)])
+        return np.concatenate([single.ravel(), pair.ravel()])
 
 
 def _pad(part: Floats, card: int, axis: int) -> Floats:
