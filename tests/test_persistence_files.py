@@ -17,6 +17,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from draws import examples
 from tuplet.exceptions import MissingDependencyError, ModelFileError, TupletWarning
+from tuplet.losses import Hamming
 from tuplet.models import IndependentClassifier, PriorClassifier
 from tuplet.persistence import load_model, read_header, save_model
 from tuplet.persistence.archive import FORMAT
@@ -107,8 +108,15 @@ def test_other_formats_say_why_they_cannot_be_read(tmp_path):
     path = saved(tmp_path)
     forge(path, header=lambda h: h.update(format=FORMAT + 1) or h["versions"].update(tuplet="9.9"))
     for read in (load_model, read_header):
-        with pytest.raises(ModelFileError, match=r"format 2, written by tuplet 9\.9; .* newer version"):
+        with pytest.raises(ModelFileError, match=rf"format {FORMAT + 1}, .* tuplet 9\.9; .* newer version"):
             read(path)
+
+
+def test_files_of_older_formats_are_refused(tmp_path):
+    path = saved(tmp_path)
+    forge(path, header=lambda h: h.update(format=FORMAT - 1))
+    with pytest.raises(ModelFileError, match=rf"format {FORMAT - 1}, .* fit and save the model again\.$"):
+        load_model(path)
 
 
 @pytest.mark.parametrize(
@@ -234,22 +242,25 @@ FORGERIES = {
     "map as key": keyed(node("TypeNode", "builtins.map"), "a"),
     "object as key": keyed(node("ObjectNode", "sklearn.naive_bayes.GaussianNB"), "a"),
     "list of commands": node("ListNode", "os.system", content=[]),
-    "made by tuplet": node(
-        "ConstructorFromReduceNode", "tuplet.models.chain.ChainClassifier", content=words("a")
-    ),
-    "list by tuplet": node("ListNode", "tuplet.models.chain.ChainClassifier", content=[]),
+    "made by tuplet": node("ConstructorFromReduceNode", "tuplet.ChainClassifier", content=words("a")),
+    "list by tuplet": node("ListNode", "tuplet.ChainClassifier", content=[]),
+    "tuple by tuplet": node("TupleNode", "tuplet.ChainClassifier", content=[]),
+    "class of tuplet": node("TypeNode", "tuplet.ChainClassifier"),
+    "key by tuplet": keyed(node("ObjectNode", "tuplet.ChainClassifier"), "a"),
+    "tuple as object": node("ObjectNode", "tuplet.LabelForm"),
+    "module path": node("ObjectNode", "tuplet.models.chain.ChainClassifier"),
+    "module path as name": node("ObjectNode", "tuplet.models.chain:ChainClassifier"),
     "what tuplet imports": node("ObjectNode", "tuplet.processes.Process"),
-    "what models import": node("ObjectNode", "tuplet.models.base.FeatureEncoder"),
-    "function of tuplet": node("FunctionNode", "tuplet.models.scaling.scale_columns"),
+    "function of tuplet": node("FunctionNode", "tuplet.load_model"),
     "module of tuplet": node("ObjectNode", "tuplet.models.nowhere.Thing"),
+    "unregistered name": node("ObjectNode", "tuplet.RuleModel"),
     "command line": node("ObjectNode", "tuplet.cli.app.Typer"),
-    "recipe as object": node("ObjectNode", "tuplet.persistence.recipes.Recipe"),
-    "unknown recipe": node(
-        "ConstructorFromReduceNode", "tuplet.persistence.recipes.Recipe", content=words("bomb")
-    ),
-    "bad recipe": node(
+    "recipe as object": node("ObjectNode", "tuplet.Recipe"),
+    "recipe by its module": node(
         "ConstructorFromReduceNode", "tuplet.persistence.recipes.Recipe", content=words("tree")
     ),
+    "unknown recipe": node("ConstructorFromReduceNode", "tuplet.Recipe", content=words("bomb")),
+    "bad recipe": node("ConstructorFromReduceNode", "tuplet.Recipe", content=words("tree")),
     "partial": node(
         "PartialNode",
         "functools.partial",
@@ -301,6 +312,22 @@ def test_a_forged_file_executes_nothing(name, tmp_path, monkeypatch):
         load_model(path)
     assert error.value.__cause__ is None
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_types_of_tuplet_cannot_be_trusted_by_their_modules(tmp_path):
+    path = saved(tmp_path)
+    for name in ("tuplet.models.chain.ChainClassifier", "tuplet.models.rules.model.RuleModel"):
+        forge(
+            path, schema=lambda tree, name=name: attributes(tree).update(estimator=node("ObjectNode", name))
+        )
+        with pytest.raises(ModelFileError, match="not a registered type"):
+            load_model(path, trusted=[name])
+
+
+def test_a_registered_name_would_load(tmp_path):
+    path = saved(tmp_path)
+    forge(path, schema=lambda tree: attributes(tree).update(estimator=node("ObjectNode", "tuplet.Hamming")))
+    assert type(load_model(path).estimator) is Hamming
 
 
 def test_a_harmless_forgery_would_load(tmp_path):

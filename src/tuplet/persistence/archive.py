@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from tuplet.exceptions import ModelFileError, TupletError
 
-FORMAT = 1
+FORMAT = 2
 """Version of the layout of files. Raised whenever an older Tuplet would misread what a newer one writes."""
 
 _HEADER, _MODEL = "header.json", "model.skops"
@@ -76,7 +76,8 @@ def _other_format(path: Path, header: dict[str, Any]) -> str:
     which = "a newer" if header["format"] > FORMAT else "that"
     return (
         f"{str(path)!r} has format {header['format']}, written by tuplet {writer or 'of an unknown version'};"
-        f" this version reads format {FORMAT}. Load it with {which} version of tuplet."
+        f" this version reads format {FORMAT} only. Load the file with {which} version of tuplet, or fit and"
+        " save the model again."
     )
 
 

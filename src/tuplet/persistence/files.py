@@ -16,6 +16,7 @@ from tuplet.persistence.audit import approve
 from tuplet.persistence.compiled import check_whole
 from tuplet.persistence.header import ModelHeader, variables_of
 from tuplet.persistence.recipes import rewrite
+from tuplet.persistence.registry import with_names, with_paths
 
 
 def save_model(model: Any, path: str | Path, *, trusted: Sequence[str | type] = ()) -> None:
@@ -93,7 +94,10 @@ def load_model(path: str | Path, *, trusted: Sequence[str | type] = ()) -> Any:
     _warn_about_versions(header)
     with archive.refusing_damage(path), warnings.catch_warnings():
         warnings.simplefilter("ignore", InconsistentVersionWarning)
-        model = io.loads(data, trusted=_approve(data, names))
+        approved = approve(data, names)
+        data = with_paths(data)
+        _require_approved(data, approved)
+        model = io.loads(data, trusted=approved)
         check_whole(model)
         _compare(path, header, model)
     return model
@@ -133,20 +137,19 @@ def _dump(part: Any, trusted: list[str]) -> bytes:
         # numpy before 2.3.3 leaves empty metadata on dates that pickle copied, and warns about it.
         warnings.filterwarnings("ignore", "metadata on a dtype is not saved", UserWarning)
         data: bytes = require_skops().dumps(rewrite(part))
-    _approve(data, trusted)
-    return data
+    named = with_names(data)
+    _require_approved(data, approve(named, trusted))
+    return named
 
 
-def _approve(data: bytes, trusted: list[str]) -> list[str]:
-    """Return the types that a model part names and may name, by our rules and by those of skops."""
-    approved = approve(data, trusted)
+def _require_approved(data: bytes, approved: list[str]) -> None:
+    """Refuse a model part, with module paths, that holds types which skops does not trust by itself."""
     for name in require_skops().get_untrusted_types(data=data):
         if name not in approved:
             raise ModelFileError(
                 f"The file holds {name!r}, which can do more than hold data. If you know who wrote the file,"
                 f" pass trusted=[{name!r}]."
             )
-    return approved
 
 
 def _explain(model: Any, trusted: list[str]) -> str:
