@@ -68,7 +68,7 @@ _PRIVATE = frozenset(
         *(f"sklearn.gaussian_process.kernels.{kernel}" for kernel in _KERNELS),
     }
 )
-"""Parts of scikit-learn's estimators that are no estimators themselves; holders of data."""
+"""Parts of scikit-learn's estimators that are not estimators but hold data."""
 
 _KEYS = re.compile(r"builtins\.(str|int)")
 
@@ -90,7 +90,7 @@ _ALLOWED = {
     "LossNode": rf"{re.escape(CyLossFunction.__module__)}\.Cy\w+|sklearn\.linear_model\._sgd_fast\.\w+",
     "ObjectNode": r"sklearn\.[\w.]+",
 }
-"""Loaders and the types that they may name; for the last ones skops has lists of its own, which hold too."""
+"""Loaders and the types that they may name; for the last ones the lists of skops apply as well."""
 
 _PATTERNS = {loader: re.compile(pattern) for loader, pattern in _ALLOWED.items()}
 
@@ -117,13 +117,13 @@ def approve(data: bytes, trusted: Collection[str] = ()) -> list[str]:
     Raises
     ------
     ModelFileError
-        If the file names anything else, or is larger inside than outside.
+        If the file names anything else, or would unpack to more than its size.
     """
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         _check_sizes(archive, len(data))
         schema = json.loads(archive.read(SCHEMA))
         if not isinstance(schema, dict) or schema.get("protocol") != 2:
-            raise ModelFileError("The model was stored in a way that this version of tuplet cannot read.")
+            raise ModelFileError("The model uses a protocol of skops that this version cannot read.")
         approved = {*_VALUES, *_PRIVATE, *_NUMPY, *trusted}
         known: dict[Any, _Node] = {}
         owners: dict[str, Any] = {}
@@ -136,7 +136,7 @@ def approve(data: bytes, trusted: Collection[str] = ()) -> list[str]:
             if node.loader == "TypeNode":
                 node = node._replace(role="")  # int and str are also values of parameters
             if known.setdefault(state.get("__id__"), node) != node:
-                raise ModelFileError(f"The file gives {node.name!r} for something else.")
+                raise ModelFileError(f"The file has one identifier for {node.name!r} and for another object.")
             if "file" in state:
                 _check_member(archive, state, owners)
     return sorted(approved)
@@ -177,19 +177,19 @@ def _node(state: dict[str, Any], role: str) -> _Node:
 
 
 def _check_sizes(archive: zipfile.ZipFile, n_bytes: int) -> None:
-    """Parts lie in the archive as they are, side by side: nothing unpacks to more than was read."""
+    """Check that parts are stored uncompressed and once, so that nothing unpacks to more than was read."""
     parts = archive.infolist()
     names = {part.filename for part in parts}
     packed = any(part.compress_type != zipfile.ZIP_STORED for part in parts)
     if packed or len(names) < len(parts) or sum(part.file_size for part in parts) > n_bytes:
-        raise ModelFileError("The file would unpack to more than it holds; it was made up or is damaged.")
+        raise ModelFileError("The file would unpack to more than its size; it was forged or is damaged.")
 
 
 def _check_member(archive: zipfile.ZipFile, state: dict[str, Any], owners: dict[str, Any]) -> None:
-    """Each array is read once, and is as large as it says."""
+    """Check that each array is read for one object only and has the size that its header states."""
     name = state["file"]
     if not isinstance(name, str) or owners.setdefault(name, state.get("__id__")) != state.get("__id__"):
-        raise ModelFileError("The file reads the same array for several objects.")
+        raise ModelFileError("The file uses the same array for several objects.")
     if state["__loader__"] != "NdArrayNode":
         return
     with archive.open(name) as member:
@@ -199,4 +199,4 @@ def _check_member(archive: zipfile.ZipFile, state: dict[str, Any], owners: dict[
         left = archive.getinfo(name).file_size - member.tell()
     n_bytes = math.prod(shape) * dtype.itemsize
     if dtype.hasobject or min(shape, default=0) < 0 or n_bytes != left:
-        raise ModelFileError("The file holds an array that is not what it says it is.")
+        raise ModelFileError("The file holds an array whose size or type differs from its header.")
