@@ -477,7 +477,7 @@ def test_names_with_commas():
         (["fit", "{d}/nowhere.csv", "-t", "sex"], "there is no file"),
         (["fit", "{p}", "-t", "sex", "-m", "rules", "--rules", "{d}/none"], "cannot be read"),
         (["predict", "{m}", "{m}"], "this is not text in UTF-8"),
-        (["predict", "{p}", "{p}"], "no model"),
+        (["predict", "{p}", "{p}"], "not a model"),
         (["predict", "{m}", "{p}", "--known", "sex=blue"], "has the labels female, male; found 'blue'"),
         (["predict", "{m}", "{p}", "--known", "size"], "expected name=label"),
         (["predict", "{m}", "{p}", "--loss", "f7"], "loss must be one of"),

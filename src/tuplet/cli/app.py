@@ -9,25 +9,57 @@ import typer
 
 import tuplet
 from tuplet.cli.catalogue import ESTIMATORS, MODELS, make_model, split_names
-from tuplet.cli.options import (
-    Data,
-    Estimator,
-    Format,
-    Ignore,
-    Json,
-    Known,
-    Loss,
-    Model,
-    Rules,
-    Saved,
-    Seed,
-    Settings,
-    Targets,
-    Trust,
-)
-from tuplet.cli.outputs import is_special, require_output
-from tuplet.cli.terminal import command, out, say, show
+from tuplet.cli.terminal import command, is_special, out, require_output, say, show
 from tuplet.exceptions import InputError
+
+# -- options that several commands share -------------------------------------------------------------------
+
+Data = Annotated[
+    str,
+    typer.Argument(
+        help="A table: CSV, TSV, Parquet, ARFF, MATLAB, SVM-light; - is standard input.", metavar="DATA"
+    ),
+]
+Saved = Annotated[Path, typer.Argument(help="A file of [bold]tuplet fit[/bold].", metavar="MODEL")]
+Targets = Annotated[
+    str | None,
+    typer.Option(
+        "--targets",
+        "-t",
+        help="Class variables: names, patterns (tag_*), positions (-3:), with commas.",
+    ),
+]
+Ignore = Annotated[str | None, typer.Option(help="Columns that are no features, with commas.")]
+Format = Annotated[
+    str | None, typer.Option("--format", help="Format of the table, where its suffix does not tell.")
+]
+Model = Annotated[
+    str, typer.Option("--model", "-m", help="Name of a model; [bold]tuplet models[/bold] lists them.")
+]
+Estimator = Annotated[str | None, typer.Option("--estimator", "-e", help="Classifier inside of the model.")]
+Settings = Annotated[
+    list[str] | None, typer.Option("--set", help="parameter=value of the model; several times.")
+]
+Rules = Annotated[Path | None, typer.Option(help="Rules of experts: a file with one rule a line, or JSON.")]
+Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same model, where no clock cuts in.")]
+Known = Annotated[
+    list[str] | None, typer.Option("--known", help="label=value that is known for all rows; several times.")
+]
+Loss = Annotated[
+    str | None,
+    typer.Option(
+        "--loss",
+        "-l",
+        help="What the labels are best for: hamming (unless the model has its own), subset, f1, f2, ...",
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Trust = Annotated[
+    list[str] | None,
+    typer.Option("--trust", help="package.Class that the model file may hold; its code runs."),
+]
+
+# -- commands ----------------------------------------------------------------------------------------------
 
 app = typer.Typer(
     help="Predict several categorical variables together.",
@@ -63,7 +95,8 @@ def fit(
     format: Format = None,
 ) -> None:
     """Learn a model from a table and save it."""
-    from tuplet.cli.fitting import fit_file, read_data
+    from tuplet.cli.fitting import fit_file
+    from tuplet.cli.tables import read_data
 
     require_output(out_file, data, rules)
     chosen = make_model(
@@ -131,7 +164,7 @@ def evaluate(
     model: Saved, data: Data, as_json: Json = False, format: Format = None, trust: Trust = None
 ) -> None:
     """Score a model on a table whose labels are known."""
-    from tuplet.cli.scoring import evaluate_model
+    from tuplet.cli.fitting import evaluate_model
 
     evaluate_model(tuplet.load_model(model, trusted=trust or ()), data, format, as_json)
 
@@ -162,8 +195,8 @@ def compare(
     format: Format = None,
 ) -> None:
     """Compare models on a table by cross-validation: the same folds for all."""
-    from tuplet.cli.fitting import read_data
-    from tuplet.cli.scoring import compare_models
+    from tuplet.cli.fitting import compare_models
+    from tuplet.cli.tables import read_data
 
     if out_file is not None:
         require_output(out_file, data)
@@ -198,8 +231,7 @@ def explain(
     trust: Trust = None,
 ) -> None:
     """Show what a model believes of one row: combinations, labels, dependences, reasons."""
-    from tuplet.cli.explaining import explain_row
-    from tuplet.cli.predicting import Ask, known_labels
+    from tuplet.cli.predicting import Ask, explain_row, known_labels
 
     fitted = tuplet.load_model(model, trusted=trust or ())
     ask = Ask(data, format, "hamming", top_k, known_labels(fitted, known or []), False, [], False)
@@ -239,8 +271,8 @@ def info(
     format: Format = None,
 ) -> None:
     """Show what a model file or a table holds."""
-    from tuplet.cli.describing import describe_data, describe_model
-    from tuplet.cli.fitting import read_data_or_all
+    from tuplet.cli.data import describe_data, describe_model
+    from tuplet.cli.tables import read_data_or_all
 
     if _is_model(file):
         describe_model(file, tuplet.read_header(file), as_json)
@@ -322,7 +354,7 @@ def data_convert(
 ) -> None:
     """Turn a table of one format into another; Parquet and ARFF remember the class variables."""
     from tuplet.cli.data import convert
-    from tuplet.cli.fitting import read_data
+    from tuplet.cli.tables import read_data
 
     require_output(target, source)
     convert(read_data(source, targets, ignore, format), target)

@@ -1,20 +1,68 @@
-"""Tables from files, in the columns that a fitted model asks for."""
+"""Tables from files: for training, and in the columns of a fitted model."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 from pandas.api.types import is_string_dtype
 
+from tuplet.cli.catalogue import split_names
+from tuplet.cli.terminal import is_special
+from tuplet.datasets import Dataset, read_table
 from tuplet.datasets.files.chunks import Chunk, read_chunks
 from tuplet.datasets.files.table import as_dates, as_label
-from tuplet.exceptions import InputError
+from tuplet.exceptions import InputError, NoTargetsError
 from tuplet.space.containers import listing
 
 _BLOCK = 2_000_000
+
+
+def read_data(
+    path: str, targets: str | None, ignore: str | None, format: str | None, groups: str | None = None
+) -> Dataset:
+    """Read a table, without the columns that are to be ignored and the one that names groups."""
+    data = read_table(path, targets=split_names(targets) or None, format=format)
+    left_out = split_names(ignore)
+    lacking = [name for name in left_out if name not in data.X]
+    if lacking:
+        raise InputError(f"--ignore: {path!r} has no feature {lacking[0]!r}; check its name.")
+    if groups is not None and groups not in data.X:
+        raise InputError(f"--groups: {path!r} has no column {groups!r} besides the class variables.")
+    X = data.X.drop(columns=[*left_out, *([] if groups is None or groups in left_out else [groups])])
+    if not X.shape[1]:
+        raise InputError(f"{path!r} has no columns besides the class variables; features are needed.")
+    return replace(data, X=X, groups=None if groups is None else data.X[groups].to_numpy())
+
+
+def read_data_or_all(path: str, targets: str | None, format: str | None) -> Dataset:
+    """Read a table; where nothing says which columns are class variables, none are."""
+    if targets is not None:
+        return read_data(path, targets, None, format)
+    once = path == "-" or is_special(path)
+    source: Any = _Stream(path) if once else path
+    try:
+        return read_table(source, format=format)
+    except NoTargetsError:
+        if once:
+            source.seek(0)
+        return read_table(source, targets=[], format=format)
+
+
+class _Stream(BytesIO):
+    """What a pipe held, to be read twice."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes())
+        self.name = "standard input" if path == "-" else path
+
+
+# -- columns of a model ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

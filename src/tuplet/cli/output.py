@@ -1,4 +1,4 @@
-"""Where predictions go: CSV, TSV, Parquet or JSON lines, piece by piece, and complete or not at all."""
+"""Predictions as files: CSV, TSV, Parquet or JSON lines, piece by piece, and complete or not at all."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, Protocol, cast
 
+import numpy as np
 import pandas as pd
 
-from tuplet.cli.outputs import is_special
-from tuplet.cli.pieces import Piece
+from tuplet.cli.terminal import is_special
 from tuplet.datasets.files.atomic import open_atomic
 from tuplet.exceptions import InputError, MissingDependencyError
+from tuplet.typing import Floats
 
 FORMATS = ("csv", "tsv", "parquet", "jsonl")
 _SUFFIXES = {
@@ -26,6 +27,69 @@ _SUFFIXES = {
 
 _GROUP = 100_000
 """Rows of a group of a Parquet file; small ones would be slow to read."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """What is said of some rows.
+
+    Parameters
+    ----------
+    kept : DataFrame
+        Columns of the input that come along.
+    labels : DataFrame
+        The decision; a variable that it abstains from is missing.
+    chances : DataFrame
+        `P(name)`, the probability of each label by itself; or `P(name=label)` for all labels.
+    combinations : list of (DataFrame, array (n,))
+        The most probable combinations, best first, with their probabilities; where there are fewer, labels
+        are missing and the probability is 0.
+    """
+
+    kept: pd.DataFrame
+    labels: pd.DataFrame
+    chances: pd.DataFrame
+    combinations: list[tuple[pd.DataFrame, Floats]]
+
+    def flat(self) -> pd.DataFrame:
+        """One line per row: what is kept, labels, their probabilities, then the combinations with theirs."""
+        parts = [self.kept, self.labels, self.chances]
+        for rank, (labels, chance) in enumerate(self.combinations, 1):
+            parts.append(labels.add_prefix(f"top{rank}."))
+            parts.append(pd.DataFrame({f"top{rank}.probability": chance}, index=labels.index))
+        return pd.concat(parts, axis=1)
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """Yield one object per row: the same, with an object for each part."""
+        kept, labels, chances = _rows(self.kept), _rows(self.labels), _rows(self.chances)
+        combinations = [(_rows(frame), chance.tolist()) for frame, chance in self.combinations]
+        for i in range(len(labels)):
+            record = {**kept[i], "labels": labels[i], "probabilities": chances[i]}
+            if combinations:
+                record["combinations"] = [
+                    {"labels": frame[i], "probability": chance[i]}
+                    for frame, chance in combinations
+                    if chance[i] > 0
+                ]
+            yield record
+
+
+def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    names = [str(name) for name in frame.columns]
+    columns = [[_plain(value) for value in values.tolist()] for _, values in frame.items()]
+    if not columns:
+        return [{} for _ in range(len(frame))]
+    return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON knows it; what is missing is null."""
+    if value is pd.NA or value is pd.NaT or (isinstance(value, float) and not np.isfinite(value)):
+        return None
+    return value if isinstance(value, str | int | float | bool | None) else str(value)
+
+
+# -- formats -----------------------------------------------------------------------------------------------
 
 
 class Sink(Protocol):
