@@ -27,7 +27,7 @@ _COLUMNS = 40
 
 
 def list_sets() -> None:
-    """Print the names of all sets that `load_dataset` knows."""
+    """Print the sets that `load_dataset` can load."""
     sets = list_datasets()
     columns = ["name", "task", "rows", "features", "variables", "split"]
     rows = [tuple(line) for line in sets[columns].astype(str).itertuples(index=False)]
@@ -37,10 +37,10 @@ def list_sets() -> None:
 
 
 def convert(data: Dataset, target: str) -> None:
-    """Write a table and say so."""
+    """Write a table and print its size."""
     write_dataset(data, target)
     n, d, m = len(data.X), data.X.shape[1], data.Y.shape[1]
-    say(f"{n:,} rows, {d:,} features, {m:,} class variables into {target}.")
+    say(f"{n:,} rows, {d:,} features, {m:,} class variables written to {target}.")
 
 
 def write_dataset(data: Dataset, target: str) -> None:
@@ -60,15 +60,15 @@ def write_dataset(data: Dataset, target: str) -> None:
 
         write_bytes(target, write, "data convert")
     else:
-        raise InputError(f"The suffix of {target!r} tells no format; use one of .{', .'.join(_WRITERS)}.")
+        raise InputError(f"The suffix of {target!r} is not a known format; use .{', .'.join(_WRITERS)}.")
 
 
 def _warn_of_lost_text(frame: pd.DataFrame) -> None:
-    """Say which columns hold text that reads as a missing value."""
+    """Warn about columns with text that would be read as a missing value."""
     for name, column in frame.items():
         if column.dtype.kind not in "biufmM" and column.dropna().astype(str).isin(MISSING).any():
             remark(
-                f"the column {str(name)!r} holds text that stands for a missing value in such files; write"
+                f"the column {str(name)!r} holds text that means a missing value in text files; write"
                 " Parquet or ARFF to keep it."
             )
 
@@ -82,7 +82,7 @@ def get(name: str, target: str) -> None:
 
 
 def describe_model(path: str, header: ModelHeader, as_json: bool) -> None:
-    """Print what a model file says about itself."""
+    """Print the header of a model file."""
     if as_json:
         sys.stdout.write(json.dumps(asdict(header), indent=2, default=str) + "\n")
         return
@@ -90,11 +90,11 @@ def describe_model(path: str, header: ModelHeader, as_json: bool) -> None:
     facts: list[tuple[str, Any]] = [
         ("model", header.model),
         ("saved", header.saved.replace("T", " ").replace("+00:00", " UTC")),
-        ("rows learned from", "unknown" if header.n_rows is None else f"{header.n_rows:,}"),
+        ("training rows", "unknown" if header.n_rows is None else f"{header.n_rows:,}"),
         ("features", "unknown" if header.n_features is None else f"{header.n_features:,}"),
     ]
     if header.log_likelihood is not None:
-        facts.append(("log-likelihood, held out", f"{header.log_likelihood:.3f} per row"))
+        facts.append(("held-out log-likelihood", f"{header.log_likelihood:.3f} per row"))
     facts.append(("written by", ", ".join(f"{name} {header.versions.get(name)}" for name in _WRITTEN_BY)))
     show(Path(path).name, ["", ""], facts, left=2)
     console.print()
@@ -127,7 +127,7 @@ def describe_data(data: Dataset, as_json: bool) -> None:
     labels = f"{data.Y.shape[1]:,} class variables, {combinations:,} combinations of labels"
     console.print(
         f"{data.name}: {len(data.X):,} rows, {data.X.shape[1]:,} {'features' if variables else 'columns'}"
-        + (f", {labels}" if variables else "; --targets says which are class variables")
+        + (f", {labels}" if variables else "; use --targets to name the class variables")
     )
     if variables:
         _show_variables(variables)
@@ -150,7 +150,7 @@ def _show_variables(variables: dict[str, dict[str, Any]]) -> None:
         for name, each in list(variables.items())[:_COLUMNS]
     ]
     out().print()
-    show("Class variables", ["name", "rows with each label", "missing"], rows, left=2)
+    show("Class variables", ["name", "rows per label", "missing"], rows, left=2)
     _more(len(variables))
 
 

@@ -14,7 +14,7 @@ from pandas.api.types import is_string_dtype
 from sklearn.dummy import DummyClassifier
 
 from tuplet.cli.predicting import label_frame
-from tuplet.cli.tables import Columns
+from tuplet.cli.tables import ModelColumns
 from tuplet.cli.terminal import note, out, remark, say, show
 from tuplet.datasets import Dataset
 from tuplet.evaluate import compare, default_peers
@@ -32,28 +32,28 @@ from tuplet.space.words import first_words
 _MEMBERS = 8
 
 _NEARLY = 0.9
-"""Share of the fields beyond which a column was meant to hold numbers."""
+"""Share of numbers above which the other values of a column are reported."""
 
 _FEW = 20
-"""Rows up to which a text that no two of them share may be chance."""
+"""Rows up to which a text column with distinct values is not reported."""
 
 _SCORES = {
-    "exact_match": "rows with every label right (subset decision)",
-    "hamming_score": "labels that are right",
+    "exact_match": "rows with all labels correct (subset decision)",
+    "hamming_score": "correct labels",
     "macro_f1": "F1 of the labels, averaged",
-    "joint_log_likelihood": "log-probability of a row's labels together",
+    "joint_log_likelihood": "joint log-probability of the labels of a row",
     "marginal_log_likelihood": "log-probability of a label",
-    "top_3_accuracy": "rows whose labels are among the 3 likeliest",
+    "top_3_accuracy": "rows whose labels are among the 3 most probable",
 }
 
 
 def fit_file(data: Dataset, model: Any, target: str) -> None:
-    """Fit, save, and say what came of it."""
+    """Fit a model, save it and print a summary."""
     n, d = data.X.shape
     names = first_words([str(name) for name in data.Y], ", ", 60)
     say(f"{data.name}: {n:,} rows, {d:,} feature{'s' * (d != 1)}, class variables {names}")
     _warn_of_names(data)
-    require_skops()  # better now than after an hour
+    require_skops()  # before the fit, which may take long
     model.fit(data.X, data.Y)
     save_model(model, target)
     _describe(model)
@@ -63,23 +63,23 @@ def fit_file(data: Dataset, model: Any, target: str) -> None:
 
 
 def _warn_of_names(data: Dataset) -> None:
-    """Say which columns name rows, which a model would learn by heart, and which are nearly numbers."""
+    """Warn about columns that identify rows, and about columns of numbers with a few other values."""
     for name, column in data.X.items():
         odd = _odd_among_numbers(column)
         if odd:
             remark(
-                f"the column {str(name)!r} holds numbers, but also {listing(odd, 3)}, so each of its values"
-                " is a category; leave such fields empty if they are missing."
+                f"the column {str(name)!r} holds numbers, but also {listing(odd, 3)}, so it is treated as"
+                " categorical; leave fields empty if values are missing."
             )
         if column.dtype.kind == "O" and len(column) > _FEW and column.dropna().is_unique:
             remark(
-                f"the column {str(name)!r} has another text in every row, which tells nothing about new rows;"
-                f" --ignore {name} leaves it out."
+                f"the column {str(name)!r} has a different text in every row and cannot help with new rows;"
+                f" --ignore {name} excludes it."
             )
 
 
 def _odd_among_numbers(column: pd.Series) -> list[str]:
-    """Return the few texts among fields that are nearly all numbers."""
+    """Return the texts in a column of which nearly all values are numbers."""
     if not is_string_dtype(column.dtype) or isinstance(column.dtype, pd.CategoricalDtype):
         return []
     known = column.dropna().astype(str)
@@ -114,43 +114,43 @@ def _size_text(n_bytes: int) -> str:
 # -- scores ------------------------------------------------------------------------------------------------
 
 
-def scores_of(answer: Answer, X: Any, Y: pd.DataFrame) -> dict[str, float]:
-    """Return the scores of a prediction for rows whose labels are known."""
+def _scores_of(answer: Answer, X: Any, Y: pd.DataFrame) -> dict[str, float]:
+    """Return the scores of a prediction on labelled rows."""
     return {name: float(get_scorer(name)(answer, X, Y)) for name in _SCORES}
 
 
 def evaluate_model(model: Any, path: str, format: str | None, as_json: bool) -> None:
-    """Print scores beside those of a model that knows the frequencies of the labels, and no more."""
-    columns = Columns(model)
+    """Print scores, with those of the label frequencies as a baseline."""
+    columns = ModelColumns(model)
     frame = columns.whole(path, format)
     X, Y = columns.features_of(frame, path), columns.labels_of(frame, path)
     _warn_of_new_labels(model.space_, Y)
     answer = Answer(model, X)
-    ours, each = scores_of(answer, X, Y), _by_variable(answer.prediction, Y)
+    ours, each = _scores_of(answer, X, Y), _by_variable(answer.prediction, Y)
     if as_json:
-        said = {"rows": len(Y), "scores": ours, "accuracy": each}
-        sys.stdout.write(json.dumps(said, indent=2) + "\n")
+        answers = {"rows": len(Y), "scores": ours, "accuracy": each}
+        sys.stdout.write(json.dumps(answers, indent=2) + "\n")
         return
-    # Of the labels one by one: with many variables, frequencies of combinations would know the rows by heart.
+    # Of single labels: with many variables, frequencies of combinations would memorise the rows.
     frequencies = IndependentClassifier(DummyClassifier(strategy="prior")).fit(X, Y)
-    floor = scores_of(Answer(frequencies, X), X, Y)
+    floor = _scores_of(Answer(frequencies, X), X, Y)
     console = out()
     rows = [(name, about, f"{ours[name]:.3f}", f"{floor[name]:.3f}") for name, about in _SCORES.items()]
     where = "standard input" if path == "-" else path
     show(f"{where}: {len(Y):,} rows", ["score", "meaning", "model", "baseline"], rows, left=2)
     accuracies = [(name, f"{value:.3f}") for name, value in sorted(each.items(), key=lambda pair: pair[1])]
     console.print()
-    show("Each class variable by itself, hardest first", ["variable", "accuracy"], accuracies)
+    show("Single class variables, lowest accuracy first", ["variable", "accuracy"], accuracies)
 
 
 def _warn_of_new_labels(space: ClassSpace, Y: pd.DataFrame) -> None:
-    """Say which labels the model has never seen; whatever it answers, it is wrong."""
+    """Warn about labels that do not occur in the training data: rows with them are always wrong."""
     for name, values in zip(space.names, space.categories, strict=True):
         new = set(Y[name].dropna().tolist()) - set(values.tolist())
         if new:
             remark(
-                f"{name!r} has labels that the model does not know, {listing(sorted(new, key=str), 5)}; where"
-                " they are true, it is wrong."
+                f"{name!r} has labels that are unknown to the model, {listing(sorted(new, key=str), 5)}; rows"
+                " with them count as wrong."
             )
 
 
@@ -181,7 +181,7 @@ def compare_models(
     page: str | None,
     seed: int,
 ) -> None:
-    """Cross-validate models on one table, and print and keep what came of it."""
+    """Cross-validate models on one table, print the scores and write the page."""
     if peers:
         models = {**models, **default_peers(optional=False)}
     scores = ["exact_match", "hamming_score", "joint_log_likelihood", "marginal_log_likelihood"]
@@ -196,8 +196,8 @@ def compare_models(
         random_state=seed,
     )
     interrupted = any(result.problems()["reason"] == "interrupted")
-    if page is not None and not interrupted:  # half of the fits must not take the place of a whole page
-        result.to_html(page)  # before anything is printed: whoever reads that may have gone
+    if page is not None and not interrupted:  # an incomplete page must not replace a complete one
+        result.to_html(page)  # before anything is printed, since standard output may be closed
     means = pd.DataFrame({name: result.table(name).iloc[0] for name in scores})
     spread = {name: result.spread(name).iloc[0] for name in scores}
     means = means.sort_values("joint_log_likelihood", ascending=False)
@@ -211,7 +211,7 @@ def compare_models(
     if interrupted:
         raise KeyboardInterrupt
     if page is not None:
-        say(f"Tables, tests and pictures: {page}")
+        say(f"Tables, tests and plots written to {page}.")
     if means.isna().all(axis=None):
         raise InputError("no model could be compared; see the reasons above.")
 

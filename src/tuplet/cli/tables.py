@@ -26,7 +26,7 @@ _BLOCK = 2_000_000
 def read_data(
     path: str, targets: str | None, ignore: str | None, format: str | None, groups: str | None = None
 ) -> Dataset:
-    """Read a table, without the columns that are to be ignored and the one that names groups."""
+    """Read a table without the ignored columns and the column of groups."""
     data = read_table(path, targets=split_names(targets) or None, format=format)
     left_out = split_names(ignore)
     lacking = [name for name in left_out if name not in data.X]
@@ -41,21 +41,21 @@ def read_data(
 
 
 def read_data_or_all(path: str, targets: str | None, format: str | None) -> Dataset:
-    """Read a table; where nothing says which columns are class variables, none are."""
+    """Read a table; without any information on class variables, all columns are features."""
     if targets is not None:
         return read_data(path, targets, None, format)
-    once = path == "-" or is_special(path)
-    source: Any = _Stream(path) if once else path
+    is_pipe = path == "-" or is_special(path)
+    source: Any = _Stream(path) if is_pipe else path
     try:
         return read_table(source, format=format)
     except NoTargetsError:
-        if once:
+        if is_pipe:
             source.seek(0)
         return read_table(source, targets=[], format=format)
 
 
 class _Stream(BytesIO):
-    """What a pipe held, to be read twice."""
+    """Content of a pipe, which is read twice."""
 
     def __init__(self, path: str) -> None:
         super().__init__(sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes())
@@ -66,8 +66,8 @@ class _Stream(BytesIO):
 
 
 @dataclass(frozen=True)
-class Columns:
-    """Which columns of a file a model wants, and which of them are text.
+class ModelColumns:
+    """The columns of a file that a model uses.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class Columns:
 
     @property
     def features(self) -> list[str] | None:
-        """Names of the features, None if the model learned from columns without names."""
+        """Names of the features, None if the model was fitted to columns without names."""
         names = getattr(self.model, "feature_names_in_", None)
         return None if names is None else [str(name) for name in names]
 
@@ -108,8 +108,8 @@ class Columns:
             yield replace(chunk, frame=self._filled(chunk.frame)) if chunk.sparse else chunk
 
     def _filled(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Return a table with zeros for the columns that the model knows and that are zero in all rows."""
-        labelled = any(name in frame for name in self.variables)  # or there are none to be told
+        """Add the columns that a sparse file leaves out because they are zero in all rows."""
+        labelled = any(name in frame for name in self.variables)  # new rows have no labels
         names = [*(self.features or ()), *(self.variables if labelled else ())]
         zeros = pd.DataFrame(0, index=frame.index, columns=[name for name in names if name not in frame])
         return pd.concat([frame, zeros], axis=1)
@@ -123,7 +123,7 @@ class Columns:
         if lacking:
             raise InputError(
                 f"{where!r} lacks the column{'s' if len(lacking) > 1 else ''} {listing(lacking, 5)} that the"
-                f" model learned from; its columns are {listing(list(frame.columns), 12)}."
+                f" model was fitted to; its columns are {listing(list(frame.columns), 12)}."
             )
         words = getattr(self.model, "text_features_", self.features)
         texts = [name for name in self.features if is_string_dtype(frame[name].dtype) and name not in words]
@@ -135,7 +135,7 @@ class Columns:
         if lacking:
             raise InputError(
                 f"{where!r} lacks the class variable{'s' if len(lacking) > 1 else ''} {listing(lacking, 5)};"
-                " what is asked for needs their true labels."
+                " the true labels are needed."
             )
         return pd.DataFrame({name: as_label(frame[name]) for name in self.variables})
 
@@ -149,7 +149,7 @@ class Columns:
 
 
 def _typed(column: pd.Series) -> pd.Series:
-    """Return text that is all numbers, booleans or dates as such, for a model that learned no words here."""
+    """Convert text to numbers, booleans or dates, for a model that was fitted to these."""
     for kind in (pd.to_numeric, _as_booleans):
         try:
             return kind(column)
@@ -161,5 +161,5 @@ def _typed(column: pd.Series) -> pd.Series:
 def _as_booleans(column: pd.Series) -> pd.Series:
     known = column.dropna().str.lower()
     if not known.isin(["true", "false"]).all():
-        raise ValueError("other words")
+        raise ValueError("not all values are booleans")
     return column.str.lower().map({"true": True, "false": False}).astype("boolean")
