@@ -25,6 +25,7 @@ import matplotlib
 import numpy as np
 import pandas as pd
 
+from benchmark_sets import load_benchmark, load_benchmarks
 from tuplet import (
     BayesNetClassifier,
     ChainClassifier,
@@ -32,7 +33,6 @@ from tuplet import (
     PowersetClassifier,
     default_estimator,
 )
-from tuplet.datasets import load_dataset
 from tuplet.evaluate import Comparison, StratifiedFolds, compare
 from tuplet.evaluate.report import markdown_table
 from tuplet.local import MixedNaiveBayes
@@ -75,10 +75,10 @@ def models(learner: str) -> dict[str, object]:
 
 def study() -> Comparison:
     """Run the comparison, or what is left of it."""
-    cheap = [name for name in SETS if name not in COSTLY]
+    cheap = load_benchmarks(*(name for name in SETS if name not in COSTLY))
     parts = [compare(models(learner), cheap, cv=10, **SETTINGS) for learner in LEARNERS]
     for name in COSTLY:
-        data = load_dataset(name)
+        data = load_benchmark(name)
         folds = list(StratifiedFolds(10, random_state=0).split(data.X, data.Y))[:3]
         parts += [compare(models(learner), data, cv=folds, **SETTINGS) for learner in LEARNERS]
     runs = pd.concat([part.runs for part in parts], ignore_index=True)
@@ -163,7 +163,7 @@ def draw(result: Comparison) -> None:
         figure.suptitle(f"Differences to GBNC with {learner}; below zero is better than GBNC", fontsize=11)
         figure.savefig(HERE / "results" / f"bayesnet_differences_{learner}.png", dpi=110)
         plt.close(figure)
-    many = result.select(datasets=[name for name in SETS if load_dataset(name).Y.shape[1] >= 7])
+    many = result.select(datasets=[name for name in SETS if load_benchmark(name).Y.shape[1] >= 7])
     figure, axes = plt.subplots(1, 3, figsize=(12, 4), layout="constrained")
     for ax, rival in zip(axes, METHODS[2:], strict=True):
         many.plot.pairs("exact_match", "GBNC auto, LR", f"{rival}, LR", ax=ax, title=f"exact match: {rival}")

@@ -16,10 +16,10 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import sys
 
 from sklearn.multioutput import ClassifierChain
-from timing import cpu
 
+from benchmark_sets import load_benchmark
+from timing import cpu
 from tuplet import ChainClassifier
-from tuplet.datasets import load_dataset
 from tuplet.local.logistic import default_estimator
 
 N_CHAINS = 10
@@ -29,7 +29,7 @@ def main() -> None:
     """Print the table."""
     if "TUPLET_DATA" not in os.environ:
         sys.exit("bench_chains: set TUPLET_DATA to the folder with yeast.parquet and manifest.json.")
-    X, Y, test, truth = (frame.to_numpy() for frame in load_dataset("yeast").split())
+    X, Y, test, truth = (frame.to_numpy() for frame in load_benchmark("yeast").split())
     exact = ChainClassifier(n_chains=N_CHAINS, random_state=0).fit(X, Y)
     greedy = ChainClassifier(n_chains=N_CHAINS, random_state=0, inference="greedy").fit(X, Y)
     peers = [

@@ -15,10 +15,10 @@ from collections.abc import Callable
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
-from timing import cpu
 
+from benchmark_sets import load_benchmark
+from timing import cpu
 from tuplet import TreeClassifier
-from tuplet.datasets import load_dataset
 from tuplet.local.many_logistic import LogisticBatch
 from tuplet.models.trees.logistic import LogisticTrees, Settings
 from tuplet.structure import best_forest, edges
@@ -74,7 +74,7 @@ def by_batches(Z: np.ndarray, codes: np.ndarray, kept: np.ndarray, C: float) -> 
 
 def main() -> None:
     """Print CPU seconds and held-out log-likelihoods."""
-    data = load_dataset("yeast")
+    data = load_benchmark("yeast")
     X, codes = data.X[data.train].to_numpy(float), data.Y[data.train].to_numpy().astype(np.intp)
     chosen = TreeClassifier().fit(X, codes)
     settings = Settings("split", chosen.C_, chosen.C_shared_, chosen.C_shift_, 3, None, None)

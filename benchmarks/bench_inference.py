@@ -19,8 +19,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pyagrum as gum
-from timing import cpu
 
+from timing import cpu
 from tuplet.inference import Factor, make_plan
 from tuplet.joint import FactorGraph
 

@@ -31,8 +31,8 @@ import pandas as pd
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
 from sklearn.preprocessing import StandardScaler
-from timing import cpu
 
+from timing import cpu
 from tuplet.local.many_logistic import LogisticBatch
 
 N_SETS, REPEATS = 32, 3

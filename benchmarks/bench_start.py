@@ -18,6 +18,7 @@ import tempfile
 import time
 
 import tuplet
+from benchmark_sets import load_benchmark
 from tuplet.cli.catalogue import MODELS
 
 FIRST_FIT = """
@@ -85,7 +86,7 @@ def main() -> None:
     print(f"{'ten chains, wall clock':44s} {'1 job':>6s} {'2 jobs':>7s}  ratio")
     data = {"penguins": tuplet.load_penguins(return_X_y=True)}
     if "TUPLET_DATA" in os.environ:
-        yeast = tuplet.load_dataset("yeast")
+        yeast = load_benchmark("yeast")
         data["yeast"] = (yeast.X, yeast.Y)
     for name, (X, Y) in reversed(data.items()):  # the larger one first, which starts the workers
         wall(X, Y, 2, 1)

@@ -20,8 +20,8 @@ from collections.abc import Iterator, Sequence
 
 import networkx
 import numpy as np
-from timing import cpu
 
+from timing import cpu
 from tuplet.structure import (
     Family,
     LocalScores,

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from sklearn.ensemble import ExtraTreesClassifier
 
+from benchmark_sets import load_benchmarks
 from tuplet import ChainClassifier, IndependentClassifier, PowersetClassifier, PriorClassifier
 from tuplet.evaluate import Comparison, compare, default_peers
 from tuplet.progress import duration_text
@@ -42,7 +43,8 @@ def study() -> Comparison:
         "powerset, extra trees": PowersetClassifier(trees),
         **{name: peers[name] for name in PEERS},
     }
-    return compare(models, SETS, cv=3, scores=SCORES, n_jobs=2, cache=CACHE, time_limit=300, progress=True)
+    sets = load_benchmarks(*SETS)
+    return compare(models, sets, cv=3, scores=SCORES, n_jobs=2, cache=CACHE, time_limit=300, progress=True)
 
 
 def written() -> dict[Path, float]:

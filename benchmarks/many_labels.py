@@ -16,8 +16,8 @@ import time
 import numpy as np
 import pandas as pd
 
+from benchmark_sets import load_benchmark
 from tuplet import TreeClassifier, TreeMixtureClassifier
-from tuplet.datasets import load_dataset
 from tuplet.evaluate import StratifiedFolds
 from tuplet.evaluate.report import markdown_table
 from tuplet.metrics import exact_match
@@ -33,7 +33,7 @@ CASES = [
 
 def line(name: str, kind: str, model: object) -> dict[str, object]:
     """Fit, predict and judge."""
-    data = load_dataset(name)
+    data = load_benchmark(name)
     train, test = next(iter(StratifiedFolds(10, random_state=0).split(data.X, data.Y)))
     begun = time.process_time()
     model.fit(data.X.iloc[train], data.Y.iloc[train])

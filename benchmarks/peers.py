@@ -19,9 +19,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from auto import FIVE, LONG, PEERS, measure, n_folds, split_of
 
-from tuplet.datasets import load_dataset
+from auto import FIVE, LONG, PEERS, measure, n_folds, split_of
+from benchmark_sets import load_benchmark
 from tuplet.evaluate import Comparison, compare, default_peers
 from tuplet.evaluate.report import markdown_table
 
@@ -34,7 +34,7 @@ OURS = "AutoJointClassifier"
 
 def peers_on(name: str) -> Comparison:
     """Return what all peers make of one set."""
-    data = load_dataset(name)
+    data = load_benchmark(name)
     return compare(
         default_peers(),
         data,

@@ -39,7 +39,7 @@ from scipy import stats
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import ShuffleSplit
 
-from tuplet.datasets import load_dataset
+from benchmark_sets import load_benchmark
 from tuplet.exceptions import TupletWarning
 from tuplet.joint import JointDistribution, Probit
 from tuplet.joint.base import all_outcomes
@@ -326,7 +326,7 @@ def priors() -> None:
 
 def split_scores(name: str, split: int, model: BaseEstimator | None) -> dict[str, Any]:
     """Return the scores of a model, or of the most frequent combination, on one split of a data set."""
-    data = load_dataset(name)
+    data = load_benchmark(name)
     X, Y = data.X, data.Y
     folds = list(ShuffleSplit(10, test_size=0.2, random_state=0).split(X))
     train, test = folds[split]
@@ -447,7 +447,7 @@ def corrected_t(left: list[float], right: list[float]) -> str:
 
 def yeast() -> tuple[np.ndarray, np.ndarray]:
     """Return features and labels of yeast."""
-    data = load_dataset("yeast")
+    data = load_benchmark("yeast")
     return data.X.to_numpy(dtype=float), data.Y.to_numpy(dtype=int)
 
 

@@ -22,9 +22,9 @@ import time
 
 import numpy as np
 import pandas as pd
+
 from rules_beliefs import CACHE, SETS, Part, fold
 from rules_methods import METHODS, Outcome, evidence, platt_scaled
-
 from tuplet.rules.learning_paper import PaperSettings, learn_as_in_the_paper
 
 ORDER = (*list(METHODS)[:3], "BOOMER", *list(METHODS)[3:])

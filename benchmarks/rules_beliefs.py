@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import KFold
 
-from tuplet.datasets import load_dataset
+from benchmark_sets import load_benchmark
 from tuplet.local.encoding import FeatureEncoder
 from tuplet.local.inputs import as_floats
 
@@ -79,7 +79,7 @@ def rows_of(n: int, n_folds: int, number: int) -> tuple[np.ndarray, np.ndarray, 
 
 
 def _make(name: str, number: int, path: Path) -> None:
-    data = load_dataset(name)
+    data = load_benchmark(name)
     Y = data.Y.to_numpy().astype(int)
     rows = rows_of(len(Y), SETS[name], number)
     encoder = FeatureEncoder().learn(data.X.iloc[rows[0]])

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from rules_beliefs import Fold, Part
 from sklearn.neural_network import MLPClassifier
 
+from rules_beliefs import Fold, Part
 from tuplet.models.rules import RuleStackingClassifier
 from tuplet.models.weighted_stacking import stacking_weights
 from tuplet.rules.calibration import learn_calibrator

@@ -13,8 +13,8 @@ from math import comb
 
 import pandas as pd
 
+from benchmark_sets import load_benchmark
 from tuplet import BayesNetClassifier
-from tuplet.datasets import load_dataset
 from tuplet.evaluate.report import markdown_table
 
 CASES = [
@@ -26,7 +26,7 @@ CASES = [
 
 def line(m: int, max_parents: int, n: int) -> dict[str, object]:
     """Fit once; return what it took."""
-    data = load_dataset("yeast", n_labels=m)
+    data = load_benchmark("yeast", n_labels=m)
     rows = data.X.sample(n, random_state=0).index
     model = BayesNetClassifier(
         max_parents=max_parents, parametrisation="split", criterion="bic", random_state=0, progress=False

@@ -24,8 +24,9 @@ import sys
 from pathlib import Path
 
 import pandas as pd
-from tuned import Tuned
 
+from benchmark_sets import load_benchmark, load_benchmarks
+from tuned import Tuned
 from tuplet import (
     ChainClassifier,
     IndependentClassifier,
@@ -38,7 +39,7 @@ from tuplet import (
     TreeEnsembleClassifier,
     TreeMixtureClassifier,
 )
-from tuplet.datasets import Dataset, load_dataset
+from tuplet.datasets import Dataset
 from tuplet.evaluate import Comparison, StratifiedFolds, compare
 from tuplet.evaluate.report import markdown_table
 from tuplet.metrics import SCORERS, DecisionScorer, macro_f1, micro_f1
@@ -96,12 +97,12 @@ def without(*names: str) -> dict[str, object]:
 
 def tables() -> Comparison:
     """Run the study of Tables 2 to 5, or what is left of it."""
-    parts = [compare(methods(), SMALL, cv=10, **SETTINGS)]
-    enron = load_dataset("enron")
+    parts = [compare(methods(), load_benchmarks(*SMALL), cv=10, **SETTINGS)]
+    enron = load_benchmark("enron")
     few = without("MMOC", "PCC", "EPCC", "ML-CRF")
     parts.append(compare(few, enron, cv=first_folds(enron), **SETTINGS))
     for name in RCV1:
-        data = load_dataset(name, n_labels=10)
+        data = load_benchmark(name, n_labels=10)
         parts.append(compare(without("MMOC"), data, cv=first_folds(data), **SETTINGS))
     runs = pd.concat([part.runs for part in parts], ignore_index=True)
     return Comparison(runs, tuple(SCORES), models=list(methods()))
@@ -127,7 +128,7 @@ def show_mixtures() -> None:
     models = {str(n): TreeMixtureClassifier(n_trees=n, progress=False) for n in N_TREES}
     parts = []
     for name in ("emotions", "scene", "image"):
-        data = load_dataset(name)
+        data = load_benchmark(name)
         parts.append(compare(models, data, cv=first_folds(data, 3), **SETTINGS))
     for score in ("joint_log_likelihood", "exact_match"):
         table = pd.concat([part.table(score) for part in parts])

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 from threadpoolctl import threadpool_limits
 
+from benchmark_sets import load_benchmark
 from draws import load_profile
-from tuplet.datasets import load_dataset
 
 load_profile()
 
@@ -47,7 +47,7 @@ def benchmark_set() -> Callable[..., tuple[pd.DataFrame, pd.DataFrame, pd.DataFr
         pytest.skip("needs the benchmark sets; set TUPLET_DATA to the folder with manifest.json")
 
     def read(name: str, **options) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-        data = load_dataset(name, **options)
+        data = load_benchmark(name, **options)
         shipped = {"__train__": data.train, "__fold__": data.folds}
         auxiliary = {key: value for key, value in shipped.items() if value is not None}
         return data.X, data.Y, pd.DataFrame(auxiliary, index=data.X.index)

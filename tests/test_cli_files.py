@@ -268,6 +268,8 @@ def test_data_commands(tmp_path):
     assert "penguins" in run("data", "list").output
     run("data", "get", "penguins", tmp_path / "p.parquet")
     run("data", "convert", tmp_path / "p.parquet", tmp_path / "p.arff")
+    run("data", "convert", tmp_path / "p.parquet", tmp_path / "p.tab")
+    assert (tmp_path / "p.tab").read_text().startswith("bill_length_mm\t")
     data = tuplet.read_table(tmp_path / "p.arff")
     assert list(data.Y) == TARGETS.split(",")
     assert "not a known format" in run("data", "get", "penguins", tmp_path / "p.xyz", code=1).stderr
@@ -386,7 +388,7 @@ def test_an_interrupted_comparison_replaces_nothing(folder, tmp_path, monkeypatc
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tuplet.evaluate.running.run_job", stop)
+    monkeypatch.setattr("tuplet.evaluate.jobs.run_job", stop)
     asked = ["compare", folder / "p.csv", "-t", "sex", "--models", "prior,chain", "--folds", 2]
     result = run(*asked, "--out", page, code=130)
     assert "stopped; no file was written" in result.stderr

@@ -1,16 +1,14 @@
-import hashlib
-import json
-import os
-import shutil
-import sys
-from pathlib import Path
+import socket
+from types import SimpleNamespace
+from urllib.error import URLError
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from tuplet.datasets import Dataset, list_datasets, load_dataset, load_penguins
-from tuplet.exceptions import InputError, MissingDependencyError
+from tuplet.datasets.loading import OPENML
+from tuplet.exceptions import InputError
 from tuplet.space import ClassSpace
 
 # -- penguins ----------------------------------------------------------------------------------------------
@@ -55,8 +53,6 @@ def test_penguins_by_name():
     X, Y = load_dataset("penguins", return_X_y=True)
     pd.testing.assert_frame_equal(Y, load_penguins().Y)
     assert X.shape == (344, 5)
-    with pytest.raises(InputError, match="n_labels is for multi-label sets"):
-        load_dataset("penguins", n_labels=2)
 
 
 # -- splits ------------------------------------------------------------------------------------------------
@@ -93,176 +89,82 @@ def test_many_class_variables_are_not_all_shown():
     assert repr(Dataset("wide", Y[[]], Y, "")).endswith("label7 and 22 more)")
 
 
-# -- benchmark sets ----------------------------------------------------------------------------------------
-
-NAMES = [
-    "emotions", "scene", "yeast", "birds", "medical", "enron", "flags", "image", "mediamill_reduced",
-    *(f"rcv1subset{i}" for i in range(1, 6)),
-    "edm", "enb", "jura", "jura_mdc", "enb_mdc", "Rf1", "Adult",
-]  # fmt: skip
+# -- OpenML ------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
-def manifest():
-    folder = os.environ.get("TUPLET_DATA")
-    if not folder:
-        pytest.skip("needs the benchmark sets; set TUPLET_DATA to the folder with manifest.json")
-    return {
-        entry["name"]: entry for entry in json.loads((Path(folder) / "manifest.json").read_text())["sets"]
-    }
+def openml(tmp_path, monkeypatch):
+    """Answers in the place of OpenML: set `rows` or `error`; `calls` has the parameters of each request."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    server = SimpleNamespace(rows=593, error=None, calls=[])
+
+    def fetch(**options):
+        server.calls.append((options, socket.getdefaulttimeout()))
+        if server.error is not None:
+            raise server.error
+        answers = np.where(np.arange(server.rows * 6).reshape(-1, 6) % 5 == 0, "TRUE", "FALSE")
+        target = pd.DataFrame(answers, columns=[f"label{j}" for j in range(6)]).astype("category")
+        return SimpleNamespace(data=pd.DataFrame(np.ones((server.rows, 72))).add_prefix("x"), target=target)
+
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", fetch)
+    return server
+
+
+def test_labels_of_openml_become_numbers(openml, tmp_path):
+    data = load_dataset("emotions")
+    assert data.X.shape == (593, 72)
+    assert set(data.Y.dtypes.astype(str)) == {"int8"}
+    assert data.Y.iloc[0].tolist() == [1, 0, 0, 0, 0, 1]
+    [(options, timeout)] = openml.calls
+    assert options["data_id"] == 40589
+    assert options["data_home"] == str(tmp_path / "tuplet" / "openml")
+    assert timeout is not None
+    assert socket.getdefaulttimeout() is None
+    X, Y = load_dataset("emotions", return_X_y=True)
+    assert X.equals(data.X)
+    assert Y.equals(data.Y)
+
+
+def test_sets_of_another_size_are_refused(openml):
+    openml.rows = 10
+    with pytest.raises(
+        InputError, match="sent 10 rows, 72 features and 6 labels for 'emotions', which has 593"
+    ):
+        load_dataset("emotions")
+
+
+@pytest.mark.parametrize(
+    "error", [URLError("no route"), TimeoutError("slow"), ValueError("bad\nlines"), KeyError()]
+)
+def test_without_a_network_the_error_names_the_query(error, openml):
+    openml.error = error
+    with pytest.raises(
+        InputError, match=r"could not be fetched from OpenML \(name yeast, version 4: .*read_table"
+    ):
+        load_dataset("yeast")
+
+
+# -- names -------------------------------------------------------------------------------------------------
+
+
+def test_the_list_has_what_can_be_loaded():
+    listed = list_datasets().set_index("name")
+    assert listed.index.tolist() == ["penguins", *OPENML]
+    penguins, row = load_penguins(), listed.loc["penguins"]
+    assert (row["rows"], row["features"]) == penguins.X.shape
+    assert row["variables"] == penguins.Y.shape[1]
+    assert row["cardinalities"] == ClassSpace.from_labels(penguins.Y).cards
 
 
 @pytest.mark.data
-@pytest.mark.parametrize("name", NAMES)
-def test_a_set_is_what_the_manifest_says(name, manifest):
-    entry, data = manifest[name], load_dataset(name)
-    assert data.X.shape == (entry["rows"], entry["features"]["total"])
-    nominal = [isinstance(dtype, pd.CategoricalDtype) for dtype in data.X.dtypes]
-    assert sum(nominal) == entry["features"]["nominal"]
-    assert all(dtype.kind in "if" for dtype, text in zip(data.X.dtypes, nominal, strict=True) if not text)
-    assert not any(column.startswith("__") for column in data.frame)
-    assert list(data.Y.columns) == entry["target_names"]
-    assert int(data.frame.isna().sum().sum()) == entry["missing_values"]
-    listed = list_datasets().set_index("name").loc[name]
-    cards = ClassSpace.from_labels(data.Y).cards
-    assert listed["cardinalities"] == cards
-    if entry["task"] != "multi-target regression":
-        assert list(cards) == entry["target_cardinalities"]
-        assert len(data.Y.drop_duplicates()) == entry["distinct_label_sets"]
-    if entry["task"] == "multi-label":
-        assert all(dtype.kind == "i" for dtype in data.Y.dtypes)
-        assert data.Y.sum().tolist() == entry["label_counts"]
-        assert data.Y.sum(axis=1).mean() == pytest.approx(entry["label_cardinality"], abs=5e-5)
-    assert entry["source"] in data.description
+def test_sizes_are_those_of_the_benchmark_sets(benchmark_set):
+    for name, known in OPENML.items():
+        X, Y, _ = benchmark_set(name)
+        assert (*X.shape, Y.shape[1]) == (known.rows, known.features, known.labels)
 
 
-@pytest.mark.data
-@pytest.mark.parametrize("name", NAMES)
-def test_splits_and_folds_are_those_of_the_manifest(name, manifest):
-    entry, data = manifest[name], load_dataset(name)
-    assert (data.train is not None) == ("__train__" in entry["aux_columns"])
-    assert (data.folds is not None) == ("__fold__" in entry["aux_columns"])
-    if data.train is not None:
-        sizes = entry["split"]["train"], entry["split"]["test"]
-        assert tuple(len(part) for part in data.split()[::2]) == sizes
-        assert list_datasets().set_index("name").loc[name, "split"] == f"{sizes[0]} / {sizes[1]}"
-    if data.folds is not None:
-        assert np.unique(data.folds).tolist() == list(range(10))
-
-
-@pytest.mark.data
-@pytest.mark.parametrize("name", ["enb", "jura"])
-def test_numeric_targets_are_cut_as_the_manifest_says(name, manifest):
-    rules = manifest[name]["mdc_discretisation"]["ours_equal_frequency"]
-    numbers, classes = load_dataset(name, discretise=False).Y, load_dataset(name).Y
-    for target, rule in rules.items():
-        assert classes[target].value_counts().sort_index().tolist() == rule["counts"]
-        assert classes[target].tolist() == [sum(cut < v for cut in rule["cuts"]) for v in numbers[target]]
-
-
-@pytest.mark.data
-def test_raw_targets_of_rf1(manifest):
-    raw, classes = load_dataset("Rf1", discretise=False).Y, load_dataset("Rf1").Y
-    assert list(raw.columns) == list(classes.columns)
-    for target, levels in manifest["Rf1"]["mdc_discretisation"]["per_target"].items():
-        for level in levels:
-            part = raw[target][classes[target] == level["cls"]]
-            assert len(part) == level["count"]
-            assert (part.min(), part.max()) == pytest.approx((level["raw_min"], level["raw_max"]))
-
-
-@pytest.mark.data
-def test_the_most_common_labels(manifest):
-    data = load_dataset("enron", n_labels=10)
-    counts = dict(zip(manifest["enron"]["target_names"], manifest["enron"]["label_counts"], strict=True))
-    assert data.Y.shape[1] == 10
-    left_out = [count for name, count in counts.items() if name not in data.Y]
-    assert min(counts[name] for name in data.Y) >= max(left_out)
-    assert list(data.Y.columns) == [name for name in counts if name in data.Y]
-    for wrong in (0, 54, 2.5):
-        with pytest.raises(InputError, match="n_labels must be from 1 to 53, the labels of 'enron'"):
-            load_dataset("enron", n_labels=wrong)
-    with pytest.raises(InputError, match="which 'Adult' is not"):
-        load_dataset("Adult", n_labels=2)
-
-
-@pytest.mark.data
-def test_names_are_declared_in_full(manifest):
-    Y = load_dataset("Adult").Y
-    for target, levels in manifest["Adult"]["target_levels"].items():
-        assert sorted(Y[target].cat.categories) == sorted(levels)
-
-
-@pytest.mark.data
-def test_names_that_are_no_sets_are_errors(manifest):
-    with pytest.raises(InputError, match="no set 'adult'; did you mean 'Adult'"):
-        load_dataset("adult")
-    with pytest.raises(InputError, match="no set 'xyz'; there are penguins, emotions"):
+def test_unknown_names_are_errors():
+    with pytest.raises(InputError, match="no set 'Penguin'; did you mean 'penguins'"):
+        load_dataset("Penguin")
+    with pytest.raises(InputError, match="no set 'xyz'; there are penguins, emotions, yeast"):
         load_dataset("xyz")
-    with pytest.raises(InputError, match="'andes' is a Bayesian network"):
-        load_dataset("andes")
-    assert "andes" not in set(list_datasets()["name"])
-
-
-# -- folders -----------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def tiny(tmp_path):
-    """A folder with one small set."""
-    pytest.importorskip("pyarrow")
-    folder = tmp_path / "sets"
-    folder.mkdir()
-    frame = pd.DataFrame(
-        {"x": [1.0, 2.0], "place": pd.Categorical(["a", "b"]), "yes": [0, 1], "__fold__": [1, 2]}
-    )
-    frame.to_parquet(folder / "tiny.parquet")
-    entry = {
-        "name": "tiny", "file": "tiny.parquet", "title": "Tiny", "what": "two rows", "source": "here",
-        "licence": "none", "notes": [], "task": "multi-label", "target_names": ["yes"],
-        "target_cardinalities": [2], "n_targets": 1, "rows": 2, "label_cardinality": 0.5, "split": None,
-        "features": {"total": 2, "numeric": 1, "nominal": 1}, "aux_columns": ["__fold__"],
-        "sha256": hashlib.sha256((folder / "tiny.parquet").read_bytes()).hexdigest(),
-    }  # fmt: skip
-    (folder / "manifest.json").write_text(json.dumps({"sets": [entry]}))
-    return folder
-
-
-def test_folders_are_found(tiny, tmp_path, monkeypatch):
-    monkeypatch.delenv("TUPLET_DATA", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    assert list_datasets()["name"].tolist() == ["penguins"]
-    with pytest.raises(InputError, match=r"no folder of benchmark sets; set TUPLET_DATA .*cache/tuplet"):
-        load_dataset("tiny")
-    given = load_dataset("tiny", folder=tiny)
-    assert given.folds.tolist() == [0, 1]
-    assert list(given.X.columns) == ["x", "place"]
-    shutil.copytree(tiny, tmp_path / "cache" / "tuplet")
-    assert load_dataset("tiny").X.shape == (2, 2)
-    monkeypatch.setenv("TUPLET_DATA", str(tiny))
-    assert list_datasets()["name"].tolist() == ["penguins", "tiny"]
-    assert list_datasets()["split"].tolist() == ["", "folds"]
-
-
-def test_folders_that_are_broken_are_errors(tiny, tmp_path, monkeypatch):
-    with pytest.raises(InputError, match=r"the folder, '.*nowhere', does not exist"):
-        load_dataset("tiny", folder=tmp_path / "nowhere")
-    monkeypatch.setenv("TUPLET_DATA", str(tmp_path))
-    with pytest.raises(InputError, match=r"the folder that TUPLET_DATA names, '.*', has no manifest.json"):
-        load_dataset("tiny")
-    with (tiny / "tiny.parquet").open("ab") as file:
-        file.write(b"more")
-    with pytest.raises(InputError, match=r"tiny.parquet' is not the file that the manifest describes"):
-        load_dataset("tiny", folder=tiny)
-    (tiny / "tiny.parquet").unlink()
-    with pytest.raises(InputError, match="but there is no such file"):
-        load_dataset("tiny", folder=tiny)
-    (tiny / "manifest.json").write_text("{")
-    with pytest.raises(InputError, match=r"manifest.json' cannot be read"):
-        list_datasets(tiny)
-
-
-def test_parquet_needs_pyarrow(tiny, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(MissingDependencyError, match=r"pip install tuplet\[data\]"):
-        load_dataset("tiny", folder=tiny)

@@ -15,14 +15,13 @@ from scipy.stats import binomtest
 from draws import examples
 from tuplet.evaluate.plots import (
     groups_from_difference,
-    groups_from_p_values,
     plot_calibration,
     plot_centred_boxes,
     plot_critical_differences,
     plot_differences,
     plot_pairs,
 )
-from tuplet.evaluate.plots.canvas import cut_length
+from tuplet.evaluate.plots.pairs import cut_length
 from tuplet.exceptions import InputError, MissingDependencyError
 
 mpl.use("Agg")
@@ -68,22 +67,6 @@ def maximal(names, alike):
 
 
 @examples(25)
-@given(n=st.integers(1, 6), data=st.data())
-def test_groups_from_p_values_are_the_maximal_cliques(n, data):
-    names = [f"m{i}" for i in range(n)]
-    p = pd.DataFrame(np.nan, index=names, columns=names)  # whatever the diagonal is, it does not count
-    for a, b in combinations(names, 2):
-        p.loc[a, b] = p.loc[b, a] = data.draw(st.sampled_from([0.01, 0.05, 0.4]))
-    order = data.draw(st.permutations(names))
-    ranks = pd.Series(np.arange(n) / 2 + 1, index=order)
-    groups = groups_from_p_values(p.sample(frac=1, random_state=n), 0.05, ranks=ranks)
-    found, expected = [set(group) for group in groups], maximal(names, lambda a, b: p.loc[a, b] >= 0.05)
-    assert len(found) == len(expected)
-    assert all(clique in found for clique in expected)
-    assert all(group == sorted(group, key=order.index) for group in groups)
-
-
-@examples(25)
 @given(
     ranks=st.lists(st.sampled_from([1.0, 1.5, 2.0, 2.25, 3.0, 3.75, 5.0]), min_size=1, max_size=7),
     difference=st.sampled_from([0.25, 0.5, 0.75, 1.0, 2.0, 9.0]),
@@ -94,23 +77,6 @@ def test_groups_from_difference_are_the_maximal_cliques(ranks, difference):
     expected = maximal(list(ranks.index), lambda a, b: abs(ranks[a] - ranks[b]) < difference)
     assert sorted(map(sorted, groups)) == sorted(map(sorted, expected))
     assert [ranks[group[0]] for group in groups] == sorted(ranks[group].min() for group in groups)
-
-
-def test_rank_based_p_values_give_runs_of_neighbours():
-    ranks = pd.Series([1.2, 2.0, 2.4, 4.1, 4.3], index=list("abcde"))
-    distance = np.abs(np.subtract.outer(ranks.to_numpy(), ranks.to_numpy()))
-    p = pd.DataFrame(np.exp(-distance), index=ranks.index, columns=ranks.index)
-    assert groups_from_p_values(p, np.exp(-1.0)) == groups_from_difference(ranks, 1.0 + 1e-12)
-
-
-def test_p_values_that_cannot_be_used():
-    p = pd.DataFrame([[1, 0.2], [0.3, 1]], index=["a", "b"], columns=["a", "b"])
-    with pytest.raises(InputError, match=r"symmetric and complete; for 'a' and 'b' it has 0\.2 and 0\.3"):
-        groups_from_p_values(p)
-    with pytest.raises(InputError, match="symmetric"):
-        groups_from_p_values(p.where(p == 1))
-    with pytest.raises(InputError, match="name the same models once"):
-        groups_from_p_values(p, ranks=pd.Series({"a": 1.0, "c": 2.0}))
 
 
 # -- critical differences ----------------------------------------------------------------------------------
@@ -397,9 +363,9 @@ def test_calibration_of_several_models(n_models):
 
 
 def test_calibration_that_cannot_be_drawn():
-    with pytest.raises(InputError, match=r"bins of 'm' lack the columns \['count'\]"):
+    with pytest.raises(InputError, match=r"table of 'm' lacks the columns \['count'\]"):
         plot_calibration({"m": BINS.drop(columns="count")})
-    with pytest.raises(InputError, match="the bins are empty"):
+    with pytest.raises(InputError, match="the table is empty"):
         plot_calibration(BINS.iloc[:0])
     with pytest.raises(InputError, match="no model"):
         plot_calibration({})

@@ -23,7 +23,7 @@ from tuplet.evaluate.report import (
     text_table,
 )
 from tuplet.evaluate.report.latex import escape_latex
-from tuplet.evaluate.report.widths import display_width
+from tuplet.evaluate.report.terminal import display_width
 from tuplet.exceptions import InputError, MissingDependencyError
 from tuplet.pages.grid import lay_out
 

@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from tuplet import ChainClassifier, PowersetClassifier
-from tuplet.evaluate.fingerprint import data_digest, describe, digest
+from tuplet.evaluate.fingerprint import data_digest, describe, short_digest
 from tuplet.exceptions import InputError
 from tuplet.losses import CostMatrix
 
@@ -130,4 +130,4 @@ def test_functions_are_what_they_do():
 
 
 def test_a_digest_knows_where_its_parts_end():
-    assert digest("ab", "c") != digest("a", "bc")
+    assert short_digest("ab", "c") != short_digest("a", "bc")

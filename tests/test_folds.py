@@ -13,8 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_val_score
 
 from draws import examples
-from tuplet.evaluate.folds import make_folds
-from tuplet.evaluate.stratified import StratifiedFolds, duplicate_groups
+from tuplet.evaluate.folds import StratifiedFolds, duplicate_groups, make_folds
 from tuplet.exceptions import InputError
 from tuplet.space import ClassSpace
 

@@ -16,9 +16,15 @@ from scipy.optimize import LinearConstraint, minimize
 from draws import examples
 from tuplet.exceptions import InputError, MissingDependencyError
 from tuplet.plots import plot_graph
-from tuplet.plots.layers import components, count_crossings, layered
-from tuplet.plots.layout import _across, _least_positions, lay_out_graph
-from tuplet.plots.routes import control_points, label_places, sampled
+from tuplet.plots.arrows import control_points, label_places, sampled
+from tuplet.plots.layout import (
+    _across,
+    _least_positions,
+    components,
+    count_crossings,
+    lay_out_graph,
+    layered,
+)
 from tuplet.structure import edges
 
 mpl.use("Agg")

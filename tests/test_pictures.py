@@ -39,8 +39,8 @@ from tuplet.plots import (
     plot_pair_table,
     plot_path,
 )
-from tuplet.plots.dependence import conditional_dependence, label_dependence
 from tuplet.prediction import JointPrediction
+from tuplet.prediction.dependence import conditional_dependence, label_dependence
 from tuplet.space import ClassSpace
 from tuplet.typing import UNKNOWN
 

@@ -7,7 +7,7 @@ from scipy.special import ndtr
 
 from tuplet.exceptions import InputError
 from tuplet.joint import Probit
-from tuplet.plots.probit import plot_correlations, plot_top_probability, plot_trace
+from tuplet.plots import plot_correlations, plot_trace
 from tuplet.probit.summary import (
     combination_table,
     correlation_frame,
@@ -107,7 +107,6 @@ def test_combinations_of_a_row_with_intervals():
         lambda: combination_table(Probit(np.zeros((1, 2, 2)), np.eye(2)[None]), ["a", "b"]),
         lambda: plot_correlations(np.eye(2), ["a"]),
         lambda: plot_trace(np.zeros(3)),
-        lambda: plot_top_probability({}),
     ],
 )
 def test_what_does_not_fit_is_refused(call):
@@ -137,11 +136,7 @@ def test_an_arranged_heat_map_keeps_names_with_their_values():
     np.testing.assert_allclose(shown, matrix[np.ix_(order, order)])
 
 
-def test_traces_and_boxes_draw_into_the_axes_they_are_given():
-    _, axes = plt.subplots(2)
-    assert plot_trace(np.zeros((3, 20)), "rho", ax=axes[0]) is axes[0]
-    assert len(axes[0].lines) == 4
-    joint = Probit(np.random.default_rng(0).normal(size=(5, 30, 2)), np.tile(np.eye(2), (5, 1, 1)))
-    assert plot_top_probability({"one": joint, "other": joint[:10]}, ax=axes[1]) is axes[1]
-    assert [label.get_text() for label in axes[1].get_yticklabels()] == ["one", "other"]
-    assert plot_top_probability(joint).get_xlim() == (0, 1)
+def test_traces_draw_into_the_axes_they_are_given():
+    _, ax = plt.subplots()
+    assert plot_trace(np.zeros((3, 20)), "rho", ax=ax) is ax
+    assert len(ax.lines) == 4

@@ -16,10 +16,11 @@ from scipy import sparse
 from scipy.io import loadmat, savemat
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
+from benchmark_sets import load_benchmark
 from draws import examples
-from tuplet.datasets import Dataset, load_dataset, read_svmlight, read_table, write_arff, write_parquet
+from tuplet.datasets import Dataset, read_svmlight, read_table, write_arff, write_parquet
 from tuplet.datasets.files.chunks import read_chunks
-from tuplet.datasets.files.mat5 import read_variables
+from tuplet.datasets.files.mat import read_mat_variables
 from tuplet.exceptions import DataFormatError, InputError, NoTargetsError, TupletError
 
 # -- CSV and TSV -------------------------------------------------------------------------------------------
@@ -185,7 +186,7 @@ def test_targets(targets, expected):
         ("re:(", "is no regular expression"),
         (True, "found True"),
         ([1.5], "found 1.5"),
-        (None, "nothing says which columns .* are class variables; give targets=.* of x, y"),
+        (None, "the class variables of .* are not known; give targets=.* of x, y"),
         (slice(5, 9), "has no column"),
     ],
 )
@@ -320,7 +321,7 @@ def test_meka_and_mulan_name_the_labels(tmp_path):
     assert list(read_table(path).Y.columns) == ["c d", "a"]
     assert list(read_table(path, "b").Y.columns) == ["b"]
     assert list(read_table(BytesIO(path.read_bytes()), labels=labels).Y.columns) == ["c d", "a"]
-    with pytest.raises(InputError, match="nothing says which columns"):
+    with pytest.raises(InputError, match=r"class variables of .* are not known"):
         read_table(BytesIO(path.read_bytes()))
 
 
@@ -365,7 +366,7 @@ def test_broken_label_lists(xml, message):
         ("@attribute a real\n@data\n{a 1}\n", 3, "expected 'position value'"),
         ("@attribute a real\n@data\n{0 1}\n{0 b}\n", 4, "'b' is no number"),
         ("@attribute a date yyyy\n@data\nx\n", None, "a date of 'a'"),
-        ("@relation 'r: -C 3'\n@attribute a real\n@data\n1\n", None, "says -C 3, but there are 1"),
+        ("@relation 'r: -C 3'\n@attribute a real\n@data\n1\n", None, "has -C 3, but there are 1"),
         ("% tuplet: {\n@attribute a real\n@data\n1\n", 1, "note of write_arff is damaged"),
         ("% tuplet: {}\n@attribute a real\n@data\n1\n", None, "note about types and targets does not fit"),
     ],
@@ -436,7 +437,7 @@ def test_broken_svmlight_files(text, line, message):
 
 
 def test_svmlight_files_without_labels():
-    with pytest.raises(NoTargetsError, match="nothing says which columns"):
+    with pytest.raises(NoTargetsError, match=r"class variables of .* are not known"):
         read_table(StringIO("1:2\n"), format="svmlight")
     with pytest.raises(DataFormatError, match="no row has a label"):
         read_svmlight(StringIO("1:2\n"))
@@ -528,7 +529,7 @@ def test_variables_agree_with_scipy(packed):
         "g": np.array([[1.5, -2]], dtype=np.float32), "h": {"u": np.eye(2), "v": {"w": "deep"}},
     }  # fmt: skip
     content = mat(packed=packed, **made)
-    read = read_variables(content)
+    read = read_mat_variables(content)
     theirs = {name: value for name, value in loadmat(BytesIO(content)).items() if not name.startswith("__")}
     assert set(read) == set(theirs) == set(made)
     for name in "abdeg":
@@ -622,7 +623,7 @@ def test_every_set_is_what_the_manifest_says(manifest):
     ],
 )
 def test_sets_survive_other_formats(name, form, manifest, tmp_path):
-    entry, data = manifest[1][name], load_dataset(name)
+    entry, data = manifest[1][name], load_benchmark(name)
     path = tmp_path / f"{name}.{'arff' if form in ('meka', 'mulan', 'sparse') else form}"
     if form == "svmlight":
         dump_svmlight_file(data.X, data.Y.to_numpy(), str(path), multilabel=True, zero_based=False)

@@ -48,8 +48,8 @@ from tuplet.models import (
 )
 from tuplet.prediction.truth import read_truth
 from tuplet.report import page
-from tuplet.report.dependence import _given
 from tuplet.report.pieces import in_time
+from tuplet.report.predictions import _given
 from tuplet.report.scores import _coverage
 from tuplet.space import ClassSpace
 
@@ -175,7 +175,7 @@ def test_every_model_has_a_page(name, tmp_path, unrendered):
     gaps.iloc[3] = pd.NA
     page = page_of(model, tmp_path, X[:20], gaps[:20], n_examples=1)
     reader = Reader(page)
-    assert "cannot tell" not in page
+    assert "Not available" not in page
     assert "<script>alert" not in page
     assert not reader.foreign
     wanted = ["Data", "Scores", "Reliability", "Dependence", "Examples", "Most surprising rows", "Model"]
@@ -252,8 +252,8 @@ def test_surprising_rows_are_those_of_least_probability(tmp_path, unrendered):
 def test_scores_of_as_many_rows_as_in_training_come_with_a_warning(tmp_path, unrendered):
     X, Y = rows()
     model = IndependentClassifier().fit(X, Y)
-    assert "these scores flatter it" in page_of(model, tmp_path, X, Y)
-    assert "these scores flatter it" not in page_of(model, tmp_path, X[:9], Y[:9])
+    assert "these scores are too high" in page_of(model, tmp_path, X, Y)
+    assert "these scores are too high" not in page_of(model, tmp_path, X[:9], Y[:9])
 
 
 # -- kinds of rows -----------------------------------------------------------------------------------------
@@ -270,7 +270,7 @@ def test_rows_may_come_in_any_container(kind, tmp_path, unrendered):
     }[kind]
     model = IndependentClassifier().fit(make(X), make(Y))
     page = page_of(model, tmp_path, make(X), make(Y), n_examples=1)
-    assert "cannot tell" not in page
+    assert "Not available" not in page
     assert Reader(page).cells["rows"] == ["48"]
 
 
@@ -291,7 +291,7 @@ def test_one_class_variable_is_enough(tmp_path, unrendered):
     X, Y = rows(m=1)
     for model in (IndependentClassifier(), TreeClassifier(), PowersetClassifier()):
         page = page_of(model.fit(X, Y["a"]), tmp_path, X, Y["a"], n_examples=2)
-        assert "cannot tell" not in page
+        assert "Not available" not in page
         assert "Dependence" not in Reader(page).headings
 
 
@@ -300,14 +300,14 @@ def test_fifty_class_variables_have_a_page_of_reasonable_size(tmp_path):
     model = TreeClassifier(C=1.0, C_shift=1.0).fit(X[:60], Y[:60])
     page = page_of(model, tmp_path, X[60:], Y[60:], n_examples=1)
     reader = Reader(page)
-    assert "cannot tell" not in page
+    assert "Not available" not in page
     assert all(f"label {j}" in reader.cells for j in range(3, 50))
     assert page.count("<svg") >= 5
     assert len(page) < 2e6
 
 
 def test_of_very_many_class_variables_the_most_dependent_are_mapped(tmp_path, monkeypatch, unrendered):
-    monkeypatch.setattr("tuplet.report.dependence._VARIABLES", 4)
+    monkeypatch.setattr("tuplet.report.predictions._VARIABLES", 4)
     X, Y = rows(60, m=6)
     page = page_of(IndependentClassifier().fit(X, Y), tmp_path, X, Y, n_examples=0)
     assert "4 of 6 class variables, the most dependent" in page
@@ -352,7 +352,7 @@ def test_labels_may_all_be_missing(tmp_path, unrendered):
     X, Y = rows()
     model = IndependentClassifier().fit(X, Y)
     page = page_of(model, tmp_path, X, Y.astype("Int64").where(Y.isna()))
-    assert "cannot tell" not in page
+    assert "Not available" not in page
 
 
 # -- the file ----------------------------------------------------------------------------------------------
@@ -390,7 +390,7 @@ def test_what_a_model_cannot_answer_is_said_on_the_page(tmp_path, monkeypatch, u
 
     monkeypatch.setattr("tuplet.report.page.example_section", refuse)
     page = page_of(model, tmp_path, X, Y)
-    assert "cannot tell: too many &lt;combinations&gt;" in page
+    assert "Not available for this model: too many &lt;combinations&gt;" in page
     assert "Scores" in Reader(page).headings
 
 

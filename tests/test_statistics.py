@@ -363,7 +363,6 @@ TESTS = {
     "conover": ours.conover,
     "all_pairs": ours.all_pairs,
     "versus_control": lambda scores: ours.versus_control(scores, scores.columns[0]),
-    "wilcoxon_pairs": ours.wilcoxon_pairs,
 }
 
 

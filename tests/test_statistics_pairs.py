@@ -96,20 +96,6 @@ def test_wilcoxon_looks_at_the_gaps_of_its_two_models_only():
     assert "1 with gaps left out" in repr(result)
 
 
-@pytest.mark.parametrize("adjust", [None, "holm"])
-def test_wilcoxon_of_all_pairs(adjust):
-    scores = pd.DataFrame(np.random.default_rng(0).normal([0, 0.3, 1, 2], size=(12, 4)), columns=list("abcd"))
-    result = ours.wilcoxon_pairs(scores, adjust=adjust)
-    pairs = [(a, b) for i, a in enumerate("abcd") for b in "abcd"[i + 1 :]]
-    single = np.array([ours.wilcoxon(scores, a, b).p_value for a, b in pairs])
-    found = np.array([result.p_values.loc[a, b] for a, b in pairs])
-    assert found == pytest.approx(ours.holm(single) if adjust else single)
-    assert result.p_values.equals(result.p_values.T)
-    sums = ours.wilcoxon(scores, "d", "a")
-    assert result.advantage.loc["d", "a"] == sums.r_plus - sums.r_minus
-    assert result.table().loc[0, "better"] == "d"
-
-
 # -- paired t tests ----------------------------------------------------------------------------------------
 
 

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmark_sets import load_benchmark
 from draws import examples
-from tuplet.datasets import Dataset, load_dataset, load_penguins, read_table, write_arff, write_parquet
+from tuplet.datasets import Dataset, load_penguins, read_table, write_arff, write_parquet
 from tuplet.datasets.files.atomic import open_atomic
 from tuplet.exceptions import InputError
 
@@ -105,7 +106,7 @@ def test_penguins_come_back_from_a_path(form, suffix, tmp_path):
 def test_benchmark_sets_come_back(name, form, tmp_path):
     if not os.environ.get("TUPLET_DATA"):
         pytest.skip("needs the benchmark sets; set TUPLET_DATA to the folder with manifest.json")
-    data = load_dataset(name)
+    data = load_benchmark(name)
     WRITERS[form](data, tmp_path / f"t.{form}")
     assert_same(read_table(tmp_path / f"t.{form}"), data)
 

@@ -75,7 +75,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-data_app = typer.Typer(help="List and export benchmark sets, and convert tables.", no_args_is_help=True)
+data_app = typer.Typer(help="List and export data sets, and convert tables.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
 
 
@@ -347,7 +347,7 @@ def demo(
 @data_app.command("list")
 @command
 def data_list() -> None:
-    """List the benchmark sets."""
+    """List the data sets that can be loaded by name."""
     from tuplet.cli.data import list_sets
 
     list_sets()
@@ -356,10 +356,10 @@ def data_list() -> None:
 @data_app.command("get")
 @command
 def data_get(
-    name: Annotated[str, typer.Argument(help="Name of a set; penguins is included in the package.")],
+    name: Annotated[str, typer.Argument(help="Name of a set, as `tuplet data list` prints it.")],
     file: Annotated[str, typer.Argument(help="File to write: .csv, .tsv, .parquet or .arff.")],
 ) -> None:
-    """Write a benchmark set to a file."""
+    """Write a data set to a file."""
     from tuplet.cli.data import get
 
     require_output(file)

@@ -1,4 +1,4 @@
-"""`tuplet data` and `tuplet info`: benchmark sets, conversion of tables, and what a file holds."""
+"""`tuplet data` and `tuplet info`: data sets by name, conversion of tables, and what a file holds."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pandas.api.types import is_bool_dtype, is_datetime64_any_dtype, is_numeric_
 from tuplet.cli.terminal import out, remark, say, show
 from tuplet.datasets import Dataset, list_datasets, load_dataset, write_arff, write_parquet
 from tuplet.datasets.files.atomic import write_bytes
+from tuplet.datasets.files.source import suffix_format
 from tuplet.datasets.files.table import all_columns
 from tuplet.datasets.files.text import MISSING
 from tuplet.exceptions import InputError
@@ -29,7 +30,7 @@ _COLUMNS = 40
 def list_sets() -> None:
     """Print the sets that `load_dataset` can load."""
     sets = list_datasets()
-    columns = ["name", "task", "rows", "features", "variables", "split"]
+    columns = ["name", "task", "rows", "features", "variables", "source"]
     rows = [tuple(line) for line in sets[columns].astype(str).itertuples(index=False)]
     console = out()
     show("Data sets", columns, rows, left=2)
@@ -45,15 +46,15 @@ def convert(data: Dataset, target: str) -> None:
 
 def write_dataset(data: Dataset, target: str) -> None:
     """Write a table in the format of the suffix."""
-    suffix = Path(target.removesuffix(".gz")).suffix.lower().lstrip(".")
-    if suffix in ("parquet", "pq"):
+    format = suffix_format(target)
+    if format == "parquet":
         write_parquet(data, target)
-    elif suffix == "arff":
+    elif format == "arff":
         write_arff(data, target)
-    elif suffix in ("csv", "tsv"):
+    elif format in ("csv", "tsv"):
         frame = all_columns(data)
         _warn_of_lost_text(frame)
-        text = frame.to_csv(index=False, sep="\t" if suffix == "tsv" else ",", lineterminator="\n")
+        text = frame.to_csv(index=False, sep="\t" if format == "tsv" else ",", lineterminator="\n")
 
         def write(file: IO[bytes]) -> None:
             file.write(text.encode())
@@ -74,7 +75,7 @@ def _warn_of_lost_text(frame: pd.DataFrame) -> None:
 
 
 def get(name: str, target: str) -> None:
-    """Write a benchmark set to a file."""
+    """Write a data set to a file."""
     convert(load_dataset(name), target)
 
 

@@ -18,7 +18,7 @@ from tuplet.cli.tables import ModelColumns
 from tuplet.cli.terminal import note, out, remark, say, show
 from tuplet.datasets import Dataset
 from tuplet.evaluate import compare, default_peers
-from tuplet.evaluate.work import Answer
+from tuplet.evaluate.work import CachedPrediction
 from tuplet.exceptions import InputError
 from tuplet.metrics import exact_match, get_scorer
 from tuplet.models import IndependentClassifier
@@ -114,7 +114,7 @@ def _size_text(n_bytes: int) -> str:
 # -- scores ------------------------------------------------------------------------------------------------
 
 
-def _scores_of(answer: Answer, X: Any, Y: pd.DataFrame) -> dict[str, float]:
+def _scores_of(answer: CachedPrediction, X: Any, Y: pd.DataFrame) -> dict[str, float]:
     """Return the scores of a prediction on labelled rows."""
     return {name: float(get_scorer(name)(answer, X, Y)) for name in _SCORES}
 
@@ -125,7 +125,7 @@ def evaluate_model(model: Any, path: str, format: str | None, as_json: bool) -> 
     frame = columns.whole(path, format)
     X, Y = columns.features_of(frame, path), columns.labels_of(frame, path)
     _warn_of_new_labels(model.space_, Y)
-    answer = Answer(model, X)
+    answer = CachedPrediction(model, X)
     ours, each = _scores_of(answer, X, Y), _by_variable(answer.prediction, Y)
     if as_json:
         answers = {"rows": len(Y), "scores": ours, "accuracy": each}
@@ -133,7 +133,7 @@ def evaluate_model(model: Any, path: str, format: str | None, as_json: bool) -> 
         return
     # Of single labels: with many variables, frequencies of combinations would memorise the rows.
     frequencies = IndependentClassifier(DummyClassifier(strategy="prior")).fit(X, Y)
-    floor = _scores_of(Answer(frequencies, X), X, Y)
+    floor = _scores_of(CachedPrediction(frequencies, X), X, Y)
     console = out()
     rows = [(name, about, f"{ours[name]:.3f}", f"{floor[name]:.3f}") for name, about in _SCORES.items()]
     where = "standard input" if path == "-" else path

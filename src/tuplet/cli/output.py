@@ -16,14 +16,14 @@ import pandas as pd
 
 from tuplet.cli.terminal import is_special
 from tuplet.datasets.files.atomic import open_atomic
+from tuplet.datasets.files.source import SUFFIXES
 from tuplet.exceptions import InputError, MissingDependencyError
 from tuplet.typing import Floats
 
 FORMATS = ("csv", "tsv", "parquet", "jsonl")
-_SUFFIXES = {
-    ".csv": "csv", ".txt": "csv", ".tsv": "tsv", ".tab": "tsv", ".parquet": "parquet", ".pq": "parquet",
-    ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl",
-}  # fmt: skip
+_SUFFIXES = {suffix: format for suffix, format in SUFFIXES.items() if format in FORMATS} | dict.fromkeys(
+    (".jsonl", ".ndjson", ".json"), "jsonl"
+)
 
 _GROUP = 100_000
 """Rows of a row group of a Parquet file; small groups are slow to read."""

@@ -18,8 +18,8 @@ from tuplet.datasets.files.chunks import Chunk
 from tuplet.datasets.files.table import as_label
 from tuplet.exceptions import InputError, IntractableError, LabelError
 from tuplet.losses import Loss
-from tuplet.plots.dependence import mean_information
 from tuplet.prediction import JointPrediction
+from tuplet.prediction.dependence import mean_information
 from tuplet.progress import Progress
 from tuplet.space import ClassSpace
 from tuplet.space.containers import listing

@@ -1,4 +1,4 @@
-"""Data sets: one that comes with the package, benchmark sets, tables in files, and samples of networks."""
+"""Data sets: by name, from tables in files, and sampled from Bayesian networks."""
 
 from typing import TYPE_CHECKING
 
@@ -6,9 +6,8 @@ from tuplet.lazy import lazy_names
 
 if TYPE_CHECKING:
     from tuplet.datasets.base import Dataset
-    from tuplet.datasets.benchmark import list_datasets, load_dataset
     from tuplet.datasets.files import Chunk, read_chunks, read_svmlight, read_table, write_arff, write_parquet
-    from tuplet.datasets.penguins import load_penguins
+    from tuplet.datasets.loading import list_datasets, load_dataset, load_penguins
     from tuplet.datasets.sampling import sample_mdc_problem
     from tuplet.networks import read_bif, write_bif
 else:
@@ -16,9 +15,8 @@ else:
         __name__,
         {
             "tuplet.datasets.base": "Dataset",
-            "tuplet.datasets.benchmark": "list_datasets load_dataset",
             "tuplet.datasets.files": "Chunk read_chunks read_svmlight read_table write_arff write_parquet",
-            "tuplet.datasets.penguins": "load_penguins",
+            "tuplet.datasets.loading": "list_datasets load_dataset load_penguins",
             "tuplet.datasets.sampling": "sample_mdc_problem",
             "tuplet.networks": "read_bif write_bif",
         },

@@ -8,9 +8,8 @@ classifiers that users would pick instead of Tuplet.
 from tuplet.evaluate import plots, report, statistics
 from tuplet.evaluate.compare import compare
 from tuplet.evaluate.comparison import Comparison
-from tuplet.evaluate.folds import make_folds
+from tuplet.evaluate.folds import StratifiedFolds, duplicate_groups, make_folds
 from tuplet.evaluate.peers import AveragedChains, PeerClassifier, default_peers
-from tuplet.evaluate.stratified import StratifiedFolds, duplicate_groups
 
 __all__ = [
     "AveragedChains",

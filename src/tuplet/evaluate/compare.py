@@ -16,9 +16,8 @@ from tuplet.datasets import Dataset, load_dataset
 from tuplet.evaluate.comparison import FACTS, Comparison
 from tuplet.evaluate.fingerprint import data_digest, describe
 from tuplet.evaluate.folds import make_folds
-from tuplet.evaluate.jobs import Job, Plan, Terms
+from tuplet.evaluate.jobs import FoldPlan, Job, Terms, run_all
 from tuplet.evaluate.peers import PeerClassifier
-from tuplet.evaluate.running import run_all
 from tuplet.evaluate.store import Store
 from tuplet.evaluate.work import Scorer
 from tuplet.exceptions import InputError
@@ -56,9 +55,9 @@ def compare(
     cv : int, "split", "shipped", splitter or iterable of (train, test) positions
         A number makes iterative-stratified folds (`StratifiedFolds`); "split" is the data set's own training
         and test part, "shipped" that or its own folds. Groups stay together in stratified folds, and are
-        told to splitters such as `GroupKFold`.
+        passed to splitters such as `GroupKFold`.
     scores : sequence of names, or dict name -> scorer, optional
-        See `tuplet.metrics.get_scorer`; all of `SCORERS` unless told. A scorer is called as
+        See `tuplet.metrics.get_scorer`; all of `SCORERS` by default. A scorer is called as
         `scorer(model, X, Y)`; greater is better. A score that a stored fit lacks means a new fit.
     calibration : bool, default True
         Whether to keep what calibration plots need: marginals and the mode, which some joints are slow to
@@ -153,7 +152,7 @@ def _as_joint_model(name: str, model: Any, several: bool) -> Any:
         raise InputError(f"compare: the model {name!r} is a class; did you mean {model.__name__}()?")
     if not hasattr(model, "fit"):
         raise InputError(f"compare: the model {name!r} must be a classifier with fit, found {model!r}.")
-    describe(model)  # better now than half-way, if it cannot be told from others
+    describe(model)  # raises the error before any fit is made
     if _gives_joint(model):
         return model
     if several:
@@ -230,11 +229,11 @@ def _named_sets(datasets: Any) -> Iterator[tuple[str, Dataset]]:
         raise InputError("compare: there are no data sets to compare models on.")
 
 
-def _plan(name: str, data: Dataset, cv: Any, seed: int) -> Plan:
+def _plan(name: str, data: Dataset, cv: Any, seed: int) -> FoldPlan:
     X: Any = data.X
     if hasattr(X, "tocsr"):  # of other sparse matrices no rows can be taken
         X = X.tocsr()
     folds = make_folds(
         cv, X, data.Y, train=data.train, folds=data.folds, groups=data.groups, random_state=seed
     )
-    return Plan(name, X, data.Y, folds, int(seed), data_digest(X, data.Y))
+    return FoldPlan(name, X, data.Y, folds, int(seed), data_digest(X, data.Y))

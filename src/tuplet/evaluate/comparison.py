@@ -55,7 +55,7 @@ class Comparison:
     scores : sequence of str
         Which columns are scores.
     models, datasets : sequence of str, optional
-        Their order; by first appearance unless told.
+        Their order; by first appearance by default.
     calibration : DataFrame, optional
         Bins of predicted and observed frequencies for each fit.
     """
@@ -86,7 +86,7 @@ class Comparison:
         models: Sequence[str] | None = None,
         datasets: Sequence[str] | None = None,
     ) -> Self:
-        """Put together the records of fits; `scores` are those wanted, all that occur unless told."""
+        """Put together the records of fits; `scores` are those wanted, by default all that occur."""
         records = list(records)
         if not records:
             raise InputError("Comparison: there are no fits to put together.")
@@ -191,7 +191,7 @@ class Comparison:
             Of the probabilities of single labels, or of the most probable combination.
         model : str
         dataset : str, optional
-            All of them together unless told.
+            By default all of them together.
         n_bins : int
             A divisor of 20.
 
@@ -226,7 +226,7 @@ class Comparison:
         return ScorePlots(self)
 
     def to_text(self, score: str, *, width: int | None = None) -> str:
-        """Table of a score for a terminal, as wide as that is unless told."""
+        """Table of a score for a terminal, by default of its width."""
         return text_table(**self._printed(score), width=width)
 
     def to_markdown(self, score: str) -> str:
@@ -244,7 +244,7 @@ class Comparison:
         scores: Sequence[str] = (),
         title: str = "Comparison",
     ) -> str:
-        """One page with sortable tables and pictures of some scores (all unless told); written to `path`."""
+        """One page with sortable tables and pictures of some scores (by default all); written to `path`."""
         chosen = [scores] if isinstance(scores, str) else scores
         page = comparison_page(self, tuple(self._column(score) for score in chosen) or self.scores, title)
         if path is not None:

@@ -23,7 +23,7 @@ from tuplet.space.containers import open_table
 _DIGITS = 16
 
 
-def digest(*parts: str | bytes) -> str:
+def short_digest(*parts: str | bytes) -> str:
     """Return a short text that differs where the parts do."""
     total = hashlib.sha256()
     for part in parts:
@@ -100,7 +100,7 @@ def _code_digest(function: Any, outer: tuple[int, ...]) -> str:
         with suppress(ValueError):  # a name that has no value yet
             cells.append(_text(cell.cell_contents, outer))
     defaults = _text((function.__defaults__, function.__kwdefaults__), outer)
-    return digest(*_code_parts(function.__code__, outer), defaults, *cells)
+    return short_digest(*_code_parts(function.__code__, outer), defaults, *cells)
 
 
 def _code_parts(code: CodeType, outer: tuple[int, ...]) -> Iterator[str | bytes]:
@@ -119,7 +119,7 @@ def _path(thing: Any) -> str:
 
 def data_digest(X: Any, Y: Any) -> str:
     """Return a text that differs where features or labels do: values, types, names and order."""
-    return digest(_table_bytes(X), _table_bytes(Y))
+    return short_digest(_table_bytes(X), _table_bytes(Y))
 
 
 def _table_bytes(table: Any) -> bytes:

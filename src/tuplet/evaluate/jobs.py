@@ -1,57 +1,59 @@
-"""The fits of a comparison: which there are, how each is done, and what is kept of it."""
+"""The fits of a comparison: which there are, how they are run, and what is kept of each."""
 
 from __future__ import annotations
 
+import threading
 import time
 import warnings
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import version
 from typing import Any
 
+import joblib
 import numpy as np
-import numpy.typing as npt
 from sklearn.utils import _safe_indexing
 
-from tuplet.evaluate.fingerprint import describe, digest
+from tuplet.evaluate.fingerprint import describe, short_digest
+from tuplet.evaluate.folds import Folds
 from tuplet.evaluate.store import Record, Store, record_key
 from tuplet.evaluate.work import Scorer, do_work, failed
 from tuplet.exceptions import TupletWarning
 from tuplet.local.estimators import seeded
 from tuplet.processes import CrashedError, OverTimeError, StoppedError, Workers
-from tuplet.progress import duration_text
+from tuplet.progress import Progress, Show, duration_text
 
 _PACKAGES = ("tuplet", "scikit-learn", "numpy")
-"""Whose version is part of what a fit is: another one may give other numbers."""
-
-Rows = npt.NDArray[np.intp]
+"""Packages whose versions identify a fit: another version may give other numbers."""
 
 
 @dataclass(frozen=True)
-class Plan:
-    """A data set and its folds, as all models meet them."""
+class FoldPlan:
+    """A data set and its folds, the same for all models."""
 
     dataset: str
     X: Any
     Y: Any
-    folds: list[tuple[Rows, Rows]]
+    folds: Folds
     seed: int
     data: str  # digest of X and Y
 
     @cached_property
     def digest(self) -> str:
-        """What makes two plans the same: the data, all folds, the seed and the versions."""
+        """Digest of the data, all folds, the seed and the versions."""
         rows = [side.astype(np.int64).tobytes() for fold in self.folds for side in fold]
         versions = " ".join(f"{package} {version(package)}" for package in _PACKAGES)
-        return digest(self.data, *rows, str(self.seed), versions)
+        return short_digest(self.data, *rows, str(self.seed), versions)
 
 
 @dataclass(frozen=True)
 class Job:
     """One model on one fold of one data set."""
 
-    plan: Plan = field(repr=False)
+    plan: FoldPlan = field(repr=False)
     model: str
     fold: int
     estimator: Any = field(repr=False)
@@ -65,7 +67,7 @@ class Job:
 
     @property
     def place(self) -> tuple[str, str, int]:
-        """Where the job belongs in a comparison."""
+        """Data set, model and fold."""
         return self.dataset, self.model, self.fold
 
     @property
@@ -85,18 +87,18 @@ class Job:
 
     @cached_property
     def key(self) -> str:
-        """Where the record of this fit lies; anything that changes its result changes it.
+        """Path of the record of this fit in a store; it differs for everything that changes the result.
 
-        The other folds do not: a run with more of them may find some of its own.
+        The other folds do not change it: runs with other numbers of folds share the fits of equal folds.
         """
         rows = [side.astype(np.int64).tobytes() for side in self.plan.folds[self.fold]]
         versions = " ".join(f"{package} {version(package)}" for package in _PACKAGES)
-        parts = digest(self.settings, self.plan.data, *rows, str(self.seed), versions)
+        parts = short_digest(self.settings, self.plan.data, *rows, str(self.seed), versions)
         return record_key(self.dataset, self.model, self.fold, parts)
 
     @property
     def seed(self) -> int:
-        """Seed of whatever the model leaves to chance."""
+        """Seed of the model."""
         return int(np.random.SeedSequence([self.plan.seed, self.fold]).generate_state(1)[0] >> 1)
 
     def rows(self) -> tuple[Any, Any, Any, Any]:
@@ -106,7 +108,7 @@ class Job:
 
     @property
     def identity(self) -> Record:
-        """What a record says about where it belongs."""
+        """Entries of a record that name its place in a comparison."""
         names = {"dataset": self.dataset, "model": self.model, "fold": self.fold}
         return names | {
             "settings": self.settings,
@@ -117,15 +119,114 @@ class Job:
 
 @dataclass(frozen=True)
 class Terms:
-    """Under which conditions fits are done; without workers they are done right here."""
+    """The conditions of fits: time limit, worker processes (None for this process) and threads."""
 
     time_limit: float | None
     workers: Workers | None
     n_threads: int
 
 
+def run_all(jobs: list[Job], terms: Terms, store: Store | None, n_jobs: int, show: Show) -> list[Record]:
+    """Return the records of all jobs in their order; those that an interrupt cut off are "not run"."""
+    # With workers, threads suffice: they wait for processes. Without, processes are needed, since warnings
+    # are caught per process. A backend that the user chose takes precedence.
+    prefer = "threads" if terms.workers is not None else "processes"
+    parallel = joblib.Parallel(
+        n_jobs=n_jobs, prefer=prefer, return_as="generator_unordered", pre_dispatch="n_jobs"
+    )
+    with Progress("Comparing", len(jobs), show=show) as bar, terms.workers or nullcontext():
+        ledger = _Ledger(jobs, n_jobs, bar)
+        open_jobs = _open_jobs(jobs, terms, store, ledger)
+        try:
+            for job, record in parallel(joblib.delayed(run_job)(job, terms, store) for job in open_jobs):
+                ledger.enter(job, record)
+        except KeyboardInterrupt:
+            if terms.workers is not None:
+                terms.workers.stop()
+            _warn_interrupted(len(ledger.records), len(jobs), store)
+    return [ledger.records.get(job.place) or _not_run(job, "interrupted") for job in jobs]
+
+
+def _open_jobs(jobs: list[Job], terms: Terms, store: Store | None, ledger: _Ledger) -> Iterator[Job]:
+    """Yield the jobs that have to be run; records of the others are entered into the ledger.
+
+    joblib takes the next job when a worker becomes free: so a fit that another run has finished meanwhile
+    is taken from the store, and a model that ran over time is not run on further folds.
+    """
+    for job in jobs:
+        record = store.get(job.key) if store is not None else None
+        slow = ledger.over_time.get((job.dataset, job.model))
+        if record is not None and _reusable(record, job, terms):
+            ledger.enter(job, _claimed(record, job, store))
+        elif slow is not None:
+            ledger.enter(job, _not_run(job, f"over time on fold {slow}"))
+        else:
+            yield job
+
+
+class _Ledger:
+    """The records so far, the models that ran over time, and an estimate of the remaining time.
+
+    joblib takes jobs from threads of its own, so entering is locked.
+    """
+
+    def __init__(self, jobs: list[Job], n_jobs: int, bar: Progress) -> None:
+        self.records: dict[tuple[str, str, int], Record] = {}
+        self.over_time: dict[tuple[str, str], int] = {}
+        self._left = Counter((job.dataset, job.model) for job in jobs)
+        self._rows = {job.dataset: job.n_train for job in jobs}
+        self._seconds: dict[tuple[str, str], list[float]] = defaultdict(list)
+        self._n_jobs, self._bar, self._lock = n_jobs, bar, threading.Lock()
+
+    def enter(self, job: Job, record: Record) -> None:
+        """Add the record of a job."""
+        pair = (job.dataset, job.model)
+        with self._lock:
+            self.records[job.place] = record
+            self._left[pair] -= 1
+            if record["status"] == "over time":
+                self.over_time.setdefault(pair, job.fold)
+            elif record["status"] == "ok":
+                self._seconds[pair].append(record["fit_seconds"] + record["predict_seconds"])
+            self._bar.advance(f"{job.dataset}, {job.model}", remaining=self._remaining())
+
+    def _remaining(self) -> float | None:
+        """Return the estimated seconds of the remaining fits, None before the first one.
+
+        A fit is estimated by the same model on other folds; else on other data, in proportion to their rows;
+        else by all models.
+        """
+        if not self._seconds:
+            return None
+        means = {pair: float(np.mean(times)) for pair, times in self._seconds.items()}
+        per_row: dict[str, list[float]] = defaultdict(list)
+        for (dataset, model), seconds in means.items():
+            per_row[model].append(seconds / self._rows[dataset])
+        overall = float(np.mean([rate for rates in per_row.values() for rate in rates]))
+
+        def expected(dataset: str, model: str) -> float:
+            rate = float(np.mean(per_row.get(model, overall)))
+            return means.get((dataset, model), rate * self._rows[dataset])
+
+        return sum(count * expected(*pair) for pair, count in self._left.items()) / self._n_jobs
+
+
+def _warn_interrupted(done: int, total: int, store: Store | None) -> None:
+    rest = (
+        "another run continues from here" if store is not None else "with a cache, another run could continue"
+    )
+    warnings.warn(
+        f"compare: interrupted after {done} of {total} fits; the result holds these, and {rest}.",
+        TupletWarning,
+        stacklevel=4,
+    )
+
+
+# -- one fit -----------------------------------------------------------------------------------------------
+
+
 def run_job(job: Job, terms: Terms, store: Store | None) -> tuple[Job, Record]:
-    """Do one fit and keep its record; whatever goes wrong with it is its record."""
+    """Run one fit and store its record; errors become part of the record."""
     try:
         done = _work(job, terms)
     except (KeyboardInterrupt, StoppedError):
@@ -137,8 +238,8 @@ def run_job(job: Job, terms: Terms, store: Store | None) -> tuple[Job, Record]:
         done = _without_scores("crashed", f"{crash}{advice}")
     except Exception as error:
         done = _without_scores("failed", "") | failed(error)
-    said = {"time_limit": terms.time_limit, "n_threads": terms.n_threads, "finished": time.time()}
-    record = job.identity | done | said | {"scorers": job.asked}
+    conditions = {"time_limit": terms.time_limit, "n_threads": terms.n_threads, "finished": time.time()}
+    record = job.identity | done | conditions | {"scorers": job.asked}
     return job, record if store is None else _kept(record, job, store)
 
 
@@ -150,11 +251,11 @@ def _work(job: Job, terms: Terms) -> Record:
 
 
 def _kept(record: Record, job: Job, store: Store) -> Record:
-    """Put a record into the store, together with what an earlier run asked of the same fit."""
+    """Store a record, together with the scores that an earlier run computed for the same fit."""
     earlier = store.get(job.key)
     if earlier is not None and earlier["status"] == "ok":
         if record["status"] != "ok":
-            return record  # what went well once stays, whatever has gone wrong now
+            return record  # a successful record is not replaced by a failure
         record = _joined(earlier, record)
     _put(record, job, store)
     return record
@@ -171,10 +272,11 @@ def _put(record: Record, job: Job, store: Store) -> None:
         )
 
 
-def claimed(record: Record, job: Job, store: Store | None) -> Record:
-    """Return a stored record as one of this job's comparison, in the store, too.
+def _claimed(record: Record, job: Job, store: Store | None) -> Record:
+    """Return a stored record as one of this job's comparison, and store it so.
 
-    A fit with other folds beside it is the same fit; who reads the folder later must find it among these.
+    A fit does not depend on the other folds, but its record names the comparison, which
+    `Comparison.from_folder` reads.
     """
     if all(record.get(key) == value for key, value in job.identity.items()):
         return record
@@ -185,7 +287,7 @@ def claimed(record: Record, job: Job, store: Store | None) -> Record:
 
 
 def _joined(earlier: Record, record: Record) -> Record:
-    """Return a record with what an earlier one has beyond it: other scores, calibration."""
+    """Return a record with the scores and calibration that only an earlier one has."""
     others = [name for name in earlier["scores"] if name not in record["scores"]]
     problems, retry = earlier.get("score_problems") or {}, earlier.get("retry") or []
     return record | {
@@ -198,8 +300,8 @@ def _joined(earlier: Record, record: Record) -> Record:
     }
 
 
-def not_run(job: Job, reason: str) -> Record:
-    """Return what stands for a fit that was never started."""
+def _not_run(job: Job, reason: str) -> Record:
+    """Return the record of a fit that was not started."""
     return job.identity | _without_scores("not run", reason)
 
 
@@ -207,11 +309,11 @@ def _without_scores(status: str, reason: str) -> Record:
     return {"status": status, "reason": reason, "scores": {}}
 
 
-def reusable(record: Record | None, job: Job, terms: Terms) -> bool:
-    """Return whether a stored record answers a job.
+def _reusable(record: Record | None, job: Job, terms: Terms) -> bool:
+    """Return whether a stored record can be used for a job.
 
-    Failures are tried again, for their cause may be gone, also those of single scores; what ran over time
-    is, if there is more time now. A score of the same name that was computed otherwise is another one.
+    Failed fits and failed scores are run again, since their cause may be gone, and fits that ran over time
+    if there is more time now. A score of the same name with another definition is computed anew.
     """
     if record is None:
         return False

@@ -1,30 +1,29 @@
-"""Finished fits on disk: one small file each, so that nothing finished is ever done again."""
+"""Finished fits on disk, one small file each, so that a run can be continued."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-import uuid
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from tuplet.datasets.files.atomic import open_atomic
 from tuplet.exceptions import InputError, TupletWarning
 
 Record = dict[str, Any]
 
 _NEEDED = {"dataset", "model", "fold", "status", "scores", "settings", "plan", "n_folds"}
-"""What every record says."""
+"""Keys of every record."""
 
 
 class Store:
     """A folder of records, one JSON file for each fit.
 
-    A record is written to a file of its own and then renamed, which is atomic: a run that is killed leaves
-    whole records only, and two runs in one folder cannot spoil each other's. The worst they do is to make the
-    same fit twice.
+    Records are written atomically: a run that is killed leaves complete records only, and two runs in one
+    folder do not damage each other's. At worst they make the same fit twice.
 
     Parameters
     ----------
@@ -50,15 +49,8 @@ class Store:
         """Write a record: all of it or nothing."""
         path = self.folder / key
         path.parent.mkdir(parents=True, exist_ok=True)
-        draft = path.with_name(f".{uuid.uuid4().hex}.part")
-        try:
-            with draft.open("w", encoding="utf-8") as file:
-                json.dump(record, file, indent=1)
-                file.flush()
-                os.fsync(file.fileno())
-            draft.replace(path)
-        finally:
-            draft.unlink(missing_ok=True)
+        with open_atomic(path) as file:
+            file.write(json.dumps(record, indent=1).encode())
 
     def __iter__(self) -> Iterator[Record]:
         """Yield all records, in the order of their names."""
@@ -67,7 +59,7 @@ class Store:
 
 
 def record_key(dataset: str, model: str, fold: int, digest: str) -> str:
-    """Return where the record of a fit lies: names for people, a digest to tell apart what they do not.
+    """Return the path of the record of a fit: names for readers, and a digest that identifies it.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What can be seen in a comparison: tests, pictures, and a page with all of it."""
+"""Views of a comparison: statistical tests, pictures, and a page with all of them."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from tuplet.evaluate.comparison import Comparison
 
 _FEWEST = 3
-"""Least number of models, and of data sets, for which a test of all ranks says anything."""
+"""Least number of models, and of data sets, for which a test of all ranks is meaningful."""
 
 
 class ScoreTests:
     """Statistics of a comparison over its data sets; see `tuplet.evaluate.statistics` for each.
 
     Tests need a score of every model on every data set. Where some are missing, those models or those data
-    sets are left out, whichever costs less; `without` names the models. Of seconds and memory less is better:
-    they are tested with their signs turned.
+    sets are left out, whichever costs less; `without` names the models. Seconds and memory, of which less is
+    better, are tested with opposite signs.
     """
 
     def __init__(self, comparison: Comparison) -> None:
@@ -34,7 +34,7 @@ class ScoreTests:
     def without(self, score: str) -> list[str]:
         """Models that tests leave out because they lack scores."""
         every = self._comparison.table(score)
-        # What has no scores at all tells nothing about the rest.
+        # Models and data sets without any scores are left out in any case.
         whole = every.dropna(how="all").dropna(axis=1, how="all").notna()
         by_rows = whole.all(axis=1).sum() * whole.shape[1]
         by_models = whole.all(axis=0).sum() * whole.shape[0]
@@ -136,40 +136,27 @@ class ScorePlots:
         """Average ranks on an axis; models that do not differ by the test of Nemenyi are joined."""
         found = self._comparison.tests.nemenyi(score, alpha=alpha)
         return plots.plot_critical_differences(
-            found.ranks, found.critical_difference, title=title or _said(score), ax=ax
+            found.ranks, found.critical_difference, title=title or _in_words(score), ax=ax
         )
 
     def pairs(self, score: str, a: str, b: str, *, title: str = "", ax: Axes | None = None) -> Axes:
         """One model against another, a point for each data set."""
-        comparison = self._comparison
-        return plots.plot_pairs(
-            comparison.table(score),
-            a,
-            b,
-            errors=_errors(comparison, score),
-            greater_is_better=comparison.greater_is_better(score),
-            title=title or _said(score),
-            ax=ax,
-        )
+        table, errors = self._comparison.table(score), _errors(self._comparison, score)
+        return plots.plot_pairs(table, a, b, errors=errors, **self._options(score, title, ax))
 
     def differences(self, score: str, a: str, b: str, *, title: str = "", ax: Axes | None = None) -> Axes:
         """Difference of two models on each data set, as sorted bars."""
-        comparison = self._comparison
-        return plots.plot_differences(
-            comparison.table(score),
-            a,
-            b,
-            greater_is_better=comparison.greater_is_better(score),
-            title=title or _said(score),
-            ax=ax,
-        )
+        return plots.plot_differences(self._comparison.table(score), a, b, **self._options(score, title, ax))
 
     def boxes(self, score: str, *, title: str = "", ax: Axes | None = None) -> Axes:
         """Box plots of the scores of all folds, centred in each data set."""
         folds = self._comparison.tidy(score)
         folds = folds[np.isfinite(folds["value"])]
+        return plots.plot_centred_boxes(folds, **self._options(score, title, ax))
+
+    def _options(self, score: str, title: str, ax: Axes | None) -> dict[str, Any]:
         greater = self._comparison.greater_is_better(score)
-        return plots.plot_centred_boxes(folds, greater_is_better=greater, title=title or _said(score), ax=ax)
+        return {"greater_is_better": greater, "title": title or _in_words(score), "ax": ax}
 
     def calibration(
         self,
@@ -191,7 +178,7 @@ class ScorePlots:
         return plots.plot_calibration(drawn, title=title, ax=ax)
 
 
-def _said(score: str) -> str:
+def _in_words(score: str) -> str:
     return score.replace("_", " ")
 
 
@@ -224,7 +211,7 @@ def _score_section(comparison: Comparison, score: str) -> Section:
     n_models = len(comparison.models) - len(tests.without(score))
     if tests.possible(score) and len(comparison.datasets) >= _FEWEST and n_models >= _FEWEST:
         gone = tests.without(score)
-        remark = f"Ranks and tests are without {', '.join(gone)}, for want of scores.\n\n" if gone else ""
+        remark = f"Ranks and tests are without {', '.join(gone)}, which lack scores.\n\n" if gone else ""
         text = f"{remark}{tests.friedman(score)}\n\n{tests.nemenyi(score)}"
         figures.append(Picture(_closed(comparison.plot.critical_differences(score)), "Average ranks."))
     several = len(comparison.runs["fold"].unique()) > 1 and len(comparison.models) > 1
@@ -232,9 +219,7 @@ def _score_section(comparison: Comparison, score: str) -> Section:
         figures.append(
             Picture(_closed(comparison.plot.boxes(score)), "Scores of all folds, centred in each data set.")
         )
-    return Section(
-        score.replace("_", " ").capitalize(), text, tables=[ScoreTable(**printed)], figures=figures
-    )
+    return Section(_in_words(score).capitalize(), text, tables=[ScoreTable(**printed)], figures=figures)
 
 
 def _calibration_section(comparison: Comparison) -> list[Section]:
@@ -254,7 +239,7 @@ def _calibration_section(comparison: Comparison) -> list[Section]:
 
 def _plain(lines: pd.DataFrame) -> PlainTable:
     """Return lines as a table whose first column names them and whose headings are words."""
-    named = lines.rename(columns=_said)
+    named = lines.rename(columns=_in_words)
     return PlainTable(named.set_index(named.columns[0]))
 
 

@@ -1,21 +1,25 @@
-"""One fit: a model learns a training fold, and everything that is asked about it comes from one joint."""
+"""One fit: a model learns a training fold, and all scores come from one joint of the test rows."""
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import inspect
+import math
+import sys
 import time
 import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 from sklearn.base import clone
 
 from tuplet.evaluate.fingerprint import describe
-from tuplet.evaluate.memory import MemoryMeter
 from tuplet.evaluate.store import Record
 from tuplet.exceptions import TupletError
 from tuplet.losses import Loss, get_loss
@@ -27,7 +31,7 @@ N_BINS = 20
 """Bins of the stored calibration tables; pictures may join neighbours."""
 
 Scorer = Callable[[Any, Any, Any], float]
-"""(fitted model, X, Y) -> score, greater is better; as scikit-learn has it."""
+"""(fitted model, X, Y) -> score, greater is better, as in scikit-learn."""
 
 _CALIBRATIONS = {"marginals": marginal_calibration, "mode": mode_calibration}
 
@@ -41,23 +45,23 @@ def do_work(
     scorers: Mapping[str, Scorer],
     calibration: bool,
 ) -> Record:
-    """Fit, predict one joint, ask it everything, and return what came of it as plain values.
+    """Fit a model, predict one joint, compute all scores from it, and return a record of plain values.
 
-    An error is no end: it becomes a record with status "failed" and its reason. A score that cannot be
-    had (too many outcomes, say) is missing, for the reason that `score_problems` holds. The time of
-    prediction includes all that was asked, since many forms of a joint compute nothing before.
+    Errors do not end a comparison: the record then has the status "failed" and the reason. A score that
+    cannot be computed (because there are too many outcomes, say) is missing, and `score_problems` has the
+    reason. The time of prediction includes the scores, since many forms of a joint are lazy.
     """
-    meter = MemoryMeter()
+    meter = _MemoryMeter()
     record: Record = {"n_train": _n_rows(X_train), "n_test": _n_rows(X_test), "scores": {}}
     with _collected_warnings(record):
         try:
             with _timed(record, "fit"):
                 fitted = clone(model).fit(X_train, Y_train)
             with _timed(record, "predict"):
-                record |= _ask(Answer(fitted, X_test), X_test, Y_test, scorers, calibration)
+                record |= _score(CachedPrediction(fitted, X_test), X_test, Y_test, scorers, calibration)
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # sys.exit() and panics of compiled code are no ends, either
+        except BaseException as error:  # also sys.exit() and panics of compiled code
             record |= failed(error)
         else:
             record["status"] = "ok"
@@ -66,9 +70,9 @@ def do_work(
 
 
 def failed(error: BaseException) -> Record:
-    """Return what a record says of an error."""
+    """Return the entries of a record about an error."""
     trace = ""
-    with suppress(Exception):  # of an error that cannot even be printed
+    with suppress(Exception):  # some errors cannot be printed
         trace = "".join(traceback.format_exception(error))
     return {"status": "failed", "reason": _reason(error), "trace": trace}
 
@@ -77,12 +81,12 @@ def _n_rows(X: Any) -> int:
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
-class Answer:
-    """A prediction that poses as the model that made it, so that scorers take all from the one joint.
+class CachedPrediction:
+    """A fitted model whose prediction for the test rows is cached, so that all scorers use one joint.
 
-    Decisions are remembered by their loss. A model whose `predict` takes no loss (a peer that decides its own
-    way, or a `DecisionClassifier`) is asked for its decision once. All else, and whatever is asked about
-    other rows, is asked of the model itself.
+    Decisions are cached by their loss. The `predict` of a model without a parameter `loss` (a peer, or a
+    `DecisionClassifier`) is called once. Other attributes are those of the model, and other rows are
+    predicted anew.
     """
 
     def __init__(self, fitted: Any, X: Any) -> None:
@@ -98,18 +102,18 @@ class Answer:
         whole, inside = self.__dict__["_fitted"], self.__dict__["model"]
         return getattr(whole if hasattr(whole, name) else inside, name)
 
-    def _about(self, X: Any) -> Answer:
-        """Return the answer about these rows: this one if they are its own."""
-        return self if X is self._given else Answer(self._fitted, X)
+    def _about(self, X: Any) -> CachedPrediction:
+        """Return the cached prediction of these rows: this one if they are the test rows."""
+        return self if X is self._given else CachedPrediction(self._fitted, X)
 
     def predict_joint(self, X: Any) -> JointPrediction:
         """Return the one joint, or that of other rows."""
         return self._about(X).prediction
 
     def n_floored(self, Y: Any) -> int | None:
-        """Count the test rows that are charged a floor; None if their probabilities cannot be had.
+        """Count the test rows whose probability is raised to a floor; None if it cannot be computed.
 
-        Peers apply a floor to single labels and know how.
+        Peers apply a floor to single labels and count these rows themselves.
         """
         own = getattr(self.model, "n_floored", None)
         try:
@@ -118,7 +122,7 @@ class Answer:
             return None
 
     def predict_proba(self, X: Any) -> Any:
-        """Return the marginals of the joint, as scikit-learn has them."""
+        """Return the marginals of the joint in the form of scikit-learn."""
         marginals = self.predict_joint(X)._marginals("predict_proba")
         return marginals[0] if self.space_.single else marginals
 
@@ -139,18 +143,20 @@ class Answer:
         return self._decided[key]
 
 
-def _ask(answer: Answer, X: Any, Y: Any, scorers: Mapping[str, Scorer], calibration: bool) -> Record:
+def _score(
+    cached: CachedPrediction, X: Any, Y: Any, scorers: Mapping[str, Scorer], calibration: bool
+) -> Record:
     scores, bins, problems, retry = {}, {}, {}, []
     for name, scorer in scorers.items():
         try:
-            scores[name] = float(scorer(answer, X, Y))
-        except Exception as error:  # one score that fails takes no other with it
+            scores[name] = float(scorer(cached, X, Y))
+        except Exception as error:  # the other scores are still computed
             scores[name], problems[name] = float("nan"), _reason(error)
-            if not isinstance(error, TupletError):  # it may lie at the scorer, or at the moment
+            if not isinstance(error, TupletError):  # the cause may be the scorer, or temporary
                 retry.append(name)
     for name, measure in _CALIBRATIONS.items() if calibration else ():
         try:
-            bins[name] = _columns(measure(Y, answer.prediction, N_BINS))
+            bins[name] = _columns(measure(Y, cached.prediction, N_BINS))
         except TupletError as error:
             problems[name] = _reason(error)
     return {
@@ -158,7 +164,7 @@ def _ask(answer: Answer, X: Any, Y: Any, scorers: Mapping[str, Scorer], calibrat
         "calibration": bins if calibration else None,
         "score_problems": problems,
         "retry": retry,
-        "n_floored": answer.n_floored(Y),
+        "n_floored": cached.n_floored(Y),
     }
 
 
@@ -186,9 +192,58 @@ def _timed(record: Record, what: str) -> Iterator[None]:
 
 @contextmanager
 def _collected_warnings(record: Record) -> Iterator[None]:
-    """Keep warnings out of the terminal, where nobody could tell which fit they belong to."""
+    """Collect warnings in the record, since the terminal would not show which fit they belong to."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
     counts = Counter(f"{w.category.__name__}: {' '.join(str(w.message).split())}" for w in caught)
     record["warnings"] = [text if n == 1 else f"{text} ({n} times)" for text, n in counts.most_common(10)]
+
+
+# -- memory ------------------------------------------------------------------------------------------------
+
+
+class _MemoryMeter:
+    """The peak memory of this process since the meter was made, beyond what it held then."""
+
+    def __init__(self) -> None:
+        _return_free_memory()
+        self._resettable = _reset_peak()
+        self._start = _status("VmRSS") if self._resettable else _lifetime_peak()
+
+    def peak_mb(self) -> float:
+        """Return megabytes; where the system's peak cannot be reset, how much it has grown."""
+        peak = _status("VmHWM") if self._resettable else _lifetime_peak()
+        return peak - self._start if math.isnan(peak) else max(0.0, peak - self._start)
+
+
+def _return_free_memory() -> None:
+    """Return free memory to the system: a fit that reuses it would seem to need none."""
+    gc.collect()
+    try:
+        ctypes.CDLL(None).malloc_trim(0)
+    except (OSError, TypeError, AttributeError):  # only in the C library of Linux
+        return
+
+
+def _reset_peak() -> bool:
+    """Reset the system's record of the peak memory of this process; only Linux can."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return False
+    return True
+
+
+def _status(field: str) -> float:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(field + ":")) / 1024
+
+
+def _lifetime_peak() -> float:
+    try:
+        import resource
+    except ImportError:  # Windows
+        return math.nan
+    unit = 2**20 if sys.platform == "darwin" else 2**10
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from tuplet.delegates import delegate
 from tuplet.exceptions import InputError
 from tuplet.joint.base import JointDistribution
 from tuplet.local.columns import chooses_columns
@@ -22,9 +23,7 @@ from tuplet.local.inputs import Features, as_pandas, n_rows, take_rows
 from tuplet.local.parallel import one_blas_thread
 from tuplet.losses import Loss
 from tuplet.metrics import exact_match
-from tuplet.models.reporting import write_report
 from tuplet.models.validation import row_index, validate_features, validate_weights
-from tuplet.pages import Section
 from tuplet.prediction import JointPrediction
 from tuplet.space import ClassSpace
 from tuplet.space.containers import open_table
@@ -101,10 +100,6 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
     def _note(self) -> str:
         """A remark on how to read the probabilities, shown with every prediction; mostly there is none."""
         return ""
-
-    def _report_sections(self) -> list[Section]:
-        """Return what `report` shows of this model beside what all models have: graphs, rules, weights."""
-        return []
 
     # -- fitting ------------------------------------------------------------------------------------------
 
@@ -270,9 +265,7 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
 
     def save(self, path: Any) -> None:
         """Write the fitted model to a file that `tuplet.load_model` reads; see `tuplet.save_model`."""
-        from tuplet.persistence import save_model
-
-        save_model(self, path)
+        delegate("save_model", self, path)
 
     def report(
         self,
@@ -313,7 +306,7 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
         >>> "species → island → sex" in page.read_text(encoding="utf-8")
         True
         """
-        write_report(self, path, X, Y, title=title, n_examples=n_examples, loss=loss)
+        delegate("write_report", self, path, X, Y, title=title, n_examples=n_examples, loss=loss)
 
     # -- conventions --------------------------------------------------------------------------------------
 

@@ -9,7 +9,6 @@ from typing import Any, Literal, cast, final
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from tuplet.exceptions import InputError
 from tuplet.joint import Atoms, Autoregressive, Enumerate, JointDistribution, Mixture, MonteCarlo
@@ -17,14 +16,8 @@ from tuplet.local.base import Bound, GridBound
 from tuplet.local.inputs import Features, n_rows
 from tuplet.models.base import JointClassifier
 from tuplet.models.links import Link, estimators_by_variable, fit_links
-from tuplet.pages import Section
-from tuplet.report.parts import named_table
 from tuplet.space.containers import listing
-from tuplet.space.words import shorten
 from tuplet.typing import UNKNOWN, Codes, Floats, Seed
-
-_SHOWN = 20
-"""Orders that a report lists."""
 
 
 @final
@@ -184,16 +177,6 @@ class ChainClassifier(JointClassifier):
         if len(joints) == 1:
             return joints[0]
         return Mixture(np.full((n, len(joints)), -np.log(len(joints))), joints)
-
-    def _report_sections(self) -> list[Section]:
-        names = shorten(self.space_.names)
-        orders = [" → ".join(names[v] for v in order) for order in self.orders_[:_SHOWN]]
-        lines = pd.DataFrame({"chain": range(1, len(orders) + 1), "order": orders})
-        few = len(orders) == len(self.orders_)
-        caption = (
-            "Orders of the chains" if few else f"Orders of the first {_SHOWN} of {len(self.orders_)} chains"
-        )
-        return [Section("Chains", tables=[named_table(lines, caption)])] if len(names) > 1 else []
 
 
 @dataclass(frozen=True)

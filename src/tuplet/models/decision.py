@@ -8,14 +8,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clo
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from tuplet.delegates import delegate
 from tuplet.exceptions import InputError
 from tuplet.losses import Loss, get_loss
 from tuplet.metrics import exact_match
-from tuplet.models.reporting import write_report
-from tuplet.pages import Section
-from tuplet.persistence import save_model
 from tuplet.prediction import JointPrediction
-from tuplet.report.about import settings_table
 
 
 @final
@@ -83,7 +80,7 @@ class DecisionClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     def save(self, path: Any) -> None:
         """Write the fitted model to a file that `tuplet.load_model` reads; see `tuplet.save_model`."""
-        save_model(self, path)
+        delegate("save_model", self, path)
 
     def report(
         self,
@@ -100,12 +97,7 @@ class DecisionClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         See `JointClassifier.report`.
         """
         chosen = self.loss if loss is None else loss
-        write_report(self, path, X, Y, title=title, n_examples=n_examples, loss=chosen)
-
-    def _report_sections(self) -> list[Section]:
-        inner = self.estimator_
-        about = Section(f"Inside: {type(inner).__name__}", tables=[settings_table(inner)])
-        return [about, *inner._report_sections()]
+        delegate("write_report", self, path, X, Y, title=title, n_examples=n_examples, loss=chosen)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import rel_entr
 
+from tuplet.delegates import delegate
 from tuplet.exceptions import InputError, IntractableError, TupletWarning
 from tuplet.inference import Exact, Problem
 from tuplet.joint import FactorGraph
@@ -165,14 +166,18 @@ class LocalNetwork:
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the graph with these strengths; boxes tell the most probable labels (needs matplotlib)."""
-        from tuplet.plots import plot_graph
-
         warn_estimated("plot", self.joint)
         labels, chances = self._labels
         notes = [f"{clip(label, 16)} {chance_text(p)}" for label, p in zip(labels, chances, strict=True)]
         title = f"p(y | x) of row {self.row}, strengths in nats"
-        return plot_graph(
-            self.parents, self.space.names, strengths=self._strengths, notes=notes, title=title, ax=ax
+        return delegate(
+            "plot_graph",
+            self.parents,
+            self.space.names,
+            strengths=self._strengths,
+            notes=notes,
+            title=title,
+            ax=ax,
         )
 
     # -- numbers ------------------------------------------------------------------------------------------

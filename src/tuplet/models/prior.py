@@ -15,9 +15,7 @@ from tuplet.losses import Loss
 from tuplet.models.base import JointClassifier
 from tuplet.models.unseen import collect, independent, log_marginals, spread, unseen_mass
 from tuplet.models.validation import row_index
-from tuplet.pages import Section
 from tuplet.prediction import JointPrediction
-from tuplet.report.parts import combination_table
 from tuplet.typing import Codes, Floats
 
 
@@ -79,19 +77,7 @@ class PriorClassifier(JointClassifier):
         codes = JointPrediction(self._joint(1), self.space_)._decide(loss, "predict")
         return self.space_.decode(np.repeat(codes, n, axis=0), row_index(X))
 
-    def _report_sections(self) -> list[Section]:
-        if not self._by_combination:
-            return []
-        weights = np.exp(self.log_weights_ - self.log_weights_.max())
-        shares = weights / weights.sum()
-        table = combination_table(self.space_, self.combinations_, shares, "share of training rows")
-        return [Section("Combinations", _unseen_text(self.unseen_mass_), [table])]
-
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = True
         return tags
-
-
-def _unseen_text(mass: float) -> str:
-    return f"Combinations that training rows do not show have a probability of {mass:.3g} together."

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any, Literal, final
 
 import numpy as np
-import pandas as pd
 from scipy.special import logsumexp
 
 from tuplet.exceptions import InputError, IntractableError
@@ -20,15 +19,10 @@ from tuplet.models.field_likelihood import EliminationLikelihood, Likelihood, Ps
 from tuplet.models.field_weights import FieldWeights, maximise
 from tuplet.models.pairwise_field import PairwiseField
 from tuplet.models.scaling import fit_scaler
-from tuplet.pages import Section
-from tuplet.report.parts import named_table, strongest
 from tuplet.typing import UNKNOWN, Codes, Floats
 
 _AUTO_OUTCOMES, _MOST_OUTCOMES = 2**16, 2**24
 """Outcomes of two halves that "auto", and "exact", sum over by matrix products."""
-
-_SHOWN = 30
-"""Edges that a report lists."""
 
 _AUTO_CELLS = 2**26
 """Cells of the tables of all rows that "auto" eliminates with in every step of the fit."""
@@ -246,20 +240,6 @@ class RandomFieldClassifier(JointClassifier):
             full[np.ix_(self.seen_[i], self.seen_[j])] = table
             answer.append(full)
         return answer
-
-    def _report_sections(self) -> list[Section]:
-        lines = []
-        for (i, j), table in zip(self.edges_, self.pair_weights_, strict=True):
-            pull = table - table.mean(axis=0) - table.mean(axis=1, keepdims=True) + table.mean()
-            a, b = np.unravel_index(int(pull.argmax()), pull.shape)
-            labels = self.space_.categories[i][a], self.space_.categories[j][b]
-            both = f"{self.space_.names[i]}={labels[0]}, {self.space_.names[j]}={labels[1]}"
-            lines.append((self.space_.names[i], self.space_.names[j], pull.max(), both))
-        frame = pd.DataFrame(lines, columns=["variable", "and", "pull", "drawn together"])
-        shown = strongest(frame, "pull", _SHOWN)
-        many = f", the strongest {_SHOWN} of {len(frame)}" if len(frame) > _SHOWN else ""
-        text = "The pull is how many nats a pair of labels gains over what its single labels would have."
-        return [Section("Edges", text, [named_table(shown, f"Edges{many}")])] if lines else []
 
 
 def _plan_sizes(field: PairwiseField) -> list[int]:

@@ -1,11 +1,10 @@
 """Pages of HTML that need nothing else: tables that can be sorted, and pictures.
 
-`html_page` takes sections; a section holds text, tables and pictures. Who has something to show makes
-sections, and needs to know no markup.
+`html_page` takes sections; a section holds text, tables and pictures. Sections
+are made without markup.
 """
 
 from tuplet.pages.grid import ScoreTable
-from tuplet.pages.html import PlainTable
-from tuplet.pages.page import Picture, Section, html_page
+from tuplet.pages.page import Picture, PlainTable, Section, html_page
 
 __all__ = ["Picture", "PlainTable", "ScoreTable", "Section", "html_page"]

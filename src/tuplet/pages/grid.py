@@ -32,7 +32,7 @@ class ScoreTable:
         Shown behind the means.
     ranks : Series, optional
         Average rank of each model, the last line. Where its `attrs["n_rows"]` is less than the data sets of
-        the table, the line says so.
+        the table, the line shows how many.
     missing : DataFrame, data sets x models, optional
         Reasons (texts) why scores are missing, empty or NaN elsewhere. One that begins with "over time",
         "over memory", "not run", "no score", "crashed" or "failed" is shown by that sign, any other by
@@ -114,7 +114,7 @@ class Grid(NamedTuple):
     ranks : list of Cell
         The last line; empty if there are no ranks.
     rank_heading : str
-        What it is called; says so if not all data sets count.
+        Its heading, with the number of data sets if not all count.
     notes : dict
         Footnotes by letter.
     """

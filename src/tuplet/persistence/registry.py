@@ -29,7 +29,7 @@ OBJECTS: dict[str, str] = {
     "Exact": "tuplet.inference.engine:Exact",
     "Enumerate": "tuplet.joint.splitting:Enumerate",
     "MonteCarlo": "tuplet.joint.splitting:MonteCarlo",
-    "StratifiedFolds": "tuplet.evaluate.stratified:StratifiedFolds",
+    "StratifiedFolds": "tuplet.evaluate.folds:StratifiedFolds",
     "LinearExperts": "tuplet.local.batches:LinearExperts",
     "MixedNaiveBayes": "tuplet.local.bayes:MixedNaiveBayes",
     "BayesExperts": "tuplet.local.bayes_experts:BayesExperts",

@@ -4,17 +4,14 @@ Each function draws into the axes it is given, or into a new figure, and returns
 predictions and models have methods of the same names, which put these together.
 """
 
-from tuplet.plots.calibration import plot_calibration
+from tuplet.plots.calibration import plot_calibration, plot_coverage
 from tuplet.plots.combinations import plot_combinations
-from tuplet.plots.coverage import plot_coverage
-from tuplet.plots.dependence import plot_dependence, plot_label_dependence
 from tuplet.plots.graph import plot_graph
+from tuplet.plots.heatmap import plot_correlations, plot_dependence, plot_label_dependence
 from tuplet.plots.marginals import plot_marginals
 from tuplet.plots.pair_table import plot_pair_table
-from tuplet.plots.path import LearningPath, plot_path
-from tuplet.plots.probit import plot_correlations, plot_top_probability, plot_trace
+from tuplet.plots.path import LearningPath, plot_path, plot_trace
 from tuplet.plots.rules import plot_rule_effects
-from tuplet.plots.three_part import plot_three_part
 
 __all__ = [
     "LearningPath",
@@ -29,7 +26,5 @@ __all__ = [
     "plot_pair_table",
     "plot_path",
     "plot_rule_effects",
-    "plot_three_part",
-    "plot_top_probability",
     "plot_trace",
 ]

@@ -1,4 +1,4 @@
-"""Reliability diagrams: what happened against what was predicted."""
+"""Observed against predicted: reliability diagrams, and coverage by the most probable combinations."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ import numpy as np
 import pandas as pd
 
 from tuplet.exceptions import InputError
-from tuplet.plots.canvas import GREY, PALETTE, caption, lay_out, new_axes
+from tuplet.plots.canvas import GREY, PALETTE, caption, lay_out, new_axes, pyplot, write_legend
 from tuplet.space.words import shorten
 from tuplet.typing import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_COLUMNS = ["lower", "upper", "mean_predicted", "observed", "count"]
+_BINS = ["lower", "upper", "mean_predicted", "observed", "count"]
+_CURVE = ["k", "observed", "expected", "count"]
+"""Columns of bins, and of a curve of coverage."""
+
 _MARKERS, _STYLES = "osD^vP", ("-", "--", ":")
 _BANDS, _WITHIN, _INTERVALS = 3, 5, 8
 """With more models than this, intervals are lines, as bands would cover each other; the legend is outside;
@@ -67,7 +70,9 @@ def plot_calibration(
     ['chain']
     """
     frames = dict(bins) if isinstance(bins, Mapping) else {"": bins}
-    _check(frames, confidence)
+    if not 0 < confidence < 1:
+        raise InputError(f"plot_calibration: confidence must be between 0 and 1, found {confidence}.")
+    _check(frames, _BINS, "plot_calibration", "what marginal_calibration or mode_calibration return")
     own = ax is None
     if ax is None:
         ax = new_axes(5.2 if len(frames) <= _WITHIN else 6.8, 5.6)
@@ -80,26 +85,22 @@ def plot_calibration(
     _write_legend(ax, frames)
     caption(ax, title)
     if own:
-        lay_out(ax)  # the room for axes within axes is right from the second time on
+        lay_out(ax)  # the space for axes within axes is right from the second time on
     return ax
 
 
-def _check(frames: dict[Any, pd.DataFrame], confidence: float) -> None:
-    if not 0 < confidence < 1:
-        raise InputError(f"plot_calibration: confidence must be between 0 and 1, found {confidence}.")
+def _check(frames: dict[Any, pd.DataFrame], columns: list[str], query: str, source: str) -> None:
+    """Require frames that have these columns and lines."""
     if not frames:
-        raise InputError("plot_calibration: there is no model to draw.")
+        raise InputError(f"{query}: there is no model to draw.")
     for name, frame in frames.items():
-        lacking = [column for column in _COLUMNS if column not in frame.columns]
+        lacking = [column for column in columns if column not in frame.columns]
         if lacking or frame.empty:
-            problem = f"lack the columns {lacking}" if lacking else "are empty"
-            raise InputError(
-                f"plot_calibration: the bins{f' of {name!r}' * (name != '')} {problem}; pass what "
-                "marginal_calibration or mode_calibration return."
-            )
+            problem = f"lacks the columns {lacking}" if lacking else "is empty"
+            raise InputError(f"{query}: the table{f' of {name!r}' * (name != '')} {problem}; pass {source}.")
 
 
-def wilson(observed: Floats, count: Floats, confidence: float) -> tuple[Floats, Floats]:
+def _wilson(observed: Floats, count: Floats, confidence: float) -> tuple[Floats, Floats]:
     """Return the ends of Wilson's interval of a frequency."""
     z = NormalDist().inv_cdf(0.5 + confidence / 2)
     shrink = 1 + z**2 / count
@@ -108,7 +109,7 @@ def wilson(observed: Floats, count: Floats, confidence: float) -> tuple[Floats, 
     return centre - half, centre + half
 
 
-def look_of(i: int) -> dict[str, Any]:
+def _look_of(i: int) -> dict[str, Any]:
     """Return the colour, line and mark of the i-th model; they repeat after 126."""
     n = len(PALETTE)
     return {
@@ -122,19 +123,19 @@ def _draw_model(ax: Axes, frame: pd.DataFrame, i: int, confidence: float, n_mode
     predicted, observed, count = (
         frame[column].to_numpy(dtype=float) for column in ("mean_predicted", "observed", "count")
     )
-    low, high = wilson(observed, count, confidence)
-    color = look_of(i)["color"]
+    low, high = _wilson(observed, count, confidence)
+    color = _look_of(i)["color"]
     if n_models <= _BANDS and len(frame) > 1:
         ax.fill_between(predicted, low, high, color=color, alpha=0.16, linewidth=0)
     elif n_models <= _INTERVALS:
         ax.vlines(predicted, low, high, color=color, linewidth=1, alpha=0.5)
     sizes = (5.0, 1.4) if n_models <= _INTERVALS else (3.5, 0.9)
-    ax.plot(predicted, observed, **look_of(i), markersize=sizes[0], linewidth=sizes[1], zorder=3)
+    ax.plot(predicted, observed, **_look_of(i), markersize=sizes[0], linewidth=sizes[1], zorder=3)
 
 
 def _draw_counts(below: Axes, frame: pd.DataFrame, i: int, alone: bool) -> None:
     """Draw counts as steps, with gaps where bins are empty."""
-    look = look_of(i)
+    look = _look_of(i)
     for lower, upper, count in zip(frame["lower"], frame["upper"], frame["count"], strict=True):
         if alone:
             below.bar(lower, count, width=upper - lower, align="edge", color=look["color"], alpha=0.5)
@@ -164,10 +165,89 @@ def _write_legend(ax: Axes, frames: dict[Any, pd.DataFrame]) -> None:
 
     if list(frames) == [""]:
         return
-    handles = [Line2D([], [], **look_of(i), markersize=5) for i in range(len(frames))]
+    handles = [Line2D([], [], **_look_of(i), markersize=5) for i in range(len(frames))]
     beside = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)}
     place = beside if len(frames) > _WITHIN else {"loc": "upper left"}
     labels = shorten([str(name) for name in frames], 28)
-    legend = ax.legend(handles, labels, frameon=False, fontsize="small", **place)
-    for text in legend.get_texts():
-        text.set_parse_math(False)
+    write_legend(ax, handles=handles, labels=labels, fontsize="small", **place)
+
+
+# -- coverage ----------------------------------------------------------------------------------------------
+
+
+def plot_coverage(
+    curves: pd.DataFrame | Mapping[Any, pd.DataFrame],
+    *,
+    confidence: float = 0.95,
+    title: str = "",
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the share of rows whose true combination is among the k most probable ones, against k.
+
+    The dashed line is what the model itself expects: the mean probability of these combinations together. A
+    model whose line is below its expectation is too sure of itself.
+
+    Parameters
+    ----------
+    curves : DataFrame, or dict of name -> DataFrame
+        From `JointPrediction.coverage`: columns `k`, `observed`, `expected` and `count`.
+    confidence : float
+        Of the intervals around the observed shares (Wilson's).
+    title : str
+        Above the picture.
+    ax : matplotlib Axes, optional
+        Where to draw; by default a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> curve = pd.DataFrame({"k": [1, 2], "observed": [0.5, 0.8], "expected": [0.6, 0.9], "count": [50, 50]})
+    >>> ax = plot_coverage(curve)
+    >>> [text.get_text() for text in ax.get_legend().get_texts()]
+    ['observed', 'expected by the model']
+    """
+    pyplot()  # a missing matplotlib is an error before any work
+    frames = dict(curves) if isinstance(curves, Mapping) else {"": curves}
+    _check(frames, _CURVE, "plot_coverage", "what JointPrediction.coverage returns")
+    if ax is None:
+        ax = new_axes(5.6, 3.9)
+    highest = max(_draw_curve(ax, frame, i, confidence) for i, frame in enumerate(frames.values()))
+    longest = max(int(frame["k"].max()) for frame in frames.values())
+    ax.set_xlim(1 - 0.03 * longest, 1.03 * longest)
+    ax.set_ylim(0, min(1.02, 1.15 * highest))
+    ax.locator_params(axis="x", integer=True)
+    ax.set_xlabel("most probable combinations looked at (k)")
+    ax.set_ylabel("share of rows")
+    ax.grid(axis="y", color=GREY, alpha=0.25, linewidth=0.6)
+    ax.spines[["top", "right"]].set_visible(False)
+    _write_curve_legend(ax, frames)
+    caption(ax, title)
+    return ax
+
+
+def _draw_curve(ax: Axes, frame: pd.DataFrame, i: int, confidence: float) -> float:
+    """Draw a curve; return how high it reaches."""
+    k, observed, expected, count = (frame[column].to_numpy(dtype=float) for column in _CURVE)
+    color = _look_of(i)["color"]
+    low, high = _wilson(observed, count, confidence)
+    ax.fill_between(k, low, high, color=color, alpha=0.16, linewidth=0)
+    mark = "o" if len(k) <= 30 else ""
+    ax.plot(k, observed, color=color, marker=mark, markersize=4, linewidth=1.5)
+    ax.plot(k, expected, color=color, linestyle=(0, (4, 2)), linewidth=1.2)
+    if len(k) == 1:
+        ax.plot(k, expected, "_", color=color, markersize=14)
+    return float(max(high.max(), expected.max()))
+
+
+def _write_curve_legend(ax: Axes, frames: dict[Any, pd.DataFrame]) -> None:
+    from matplotlib.lines import Line2D
+
+    names = [] if list(frames) == [""] else shorten([str(name) for name in frames], 28)
+    color = GREY if names else _look_of(0)["color"]
+    handles = [Line2D([], [], color=_look_of(i)["color"], label=name) for i, name in enumerate(names)]
+    handles.append(Line2D([], [], color=color, label="observed"))
+    handles.append(Line2D([], [], color=color, linestyle=(0, (4, 2)), label="expected by the model"))
+    write_legend(ax, handles=handles, fontsize="small", loc="lower right")

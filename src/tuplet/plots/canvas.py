@@ -1,4 +1,4 @@
-"""What all pictures share: matplotlib, colours, new axes, titles."""
+"""Parts of all pictures: matplotlib, colours, new axes, titles, legends."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 BLUE, ORANGE, GREY = "#3b82c4", "#c8640a", "#8c8c8c"
-"""Blue and orange are told apart with every common kind of colour blindness, and by their lightness."""
+"""Blue and orange can be distinguished with every common kind of colour blindness, and by their lightness."""
 
 INK, PAPER = "#000000", "#ffffff"
 """Pages that embed a picture put their own colours of text and background in the place of these."""
@@ -20,7 +20,7 @@ PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7
 
 
 def pyplot() -> Any:
-    """Return matplotlib's pyplot, or say what to install."""
+    """Return matplotlib's pyplot; an error with what to install if it is missing."""
     try:
         from matplotlib import pyplot
     except ImportError:
@@ -35,7 +35,7 @@ def new_axes(width: float, height: float) -> Axes:
 
 
 def lay_out(ax: Axes) -> None:
-    """Let the layout of the figure decide where everything is; drawing does so again, from there."""
+    """Place everything as the layout of the figure demands; drawing repeats this from there."""
     figure: Any = ax.figure.canvas.figure
     figure.draw_without_rendering()
 
@@ -43,6 +43,13 @@ def lay_out(ax: Axes) -> None:
 def caption(ax: Axes, title: str) -> None:
     """Write the title as it is: a dollar sign in a name is a dollar sign."""
     ax.set_title(title, loc="left", fontsize="medium", parse_math=False)
+
+
+def write_legend(ax: Axes, **options: Any) -> None:
+    """Add a legend whose texts are as they are, without a frame; options are those of `Axes.legend`."""
+    legend = ax.legend(frameon=False, **options)
+    for text in legend.get_texts():
+        text.set_parse_math(False)
 
 
 def points_of(ax: Axes) -> tuple[float, float]:

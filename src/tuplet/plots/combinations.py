@@ -34,8 +34,8 @@ def plot_combinations(
 ) -> Axes:
     """Draw the k most probable combinations of one row as horizontal bars, the best on top.
 
-    Combinations of many labels are told apart by the labels in which they differ. What they have in common
-    stands below.
+    Combinations of many labels are shown by the labels in which they differ; those that they have in common
+    are below the axis.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def plot_combinations(
         where that bar would dwarf the others.
     truth : array of int, shape (m,), optional
         Codes of the true labels, `UNKNOWN` where missing. Combinations that agree with them have a tick; if
-        none does, the probability of the true labels is told below.
+        none does, the probability of the true labels is written below.
     title : str
         Above the picture.
     ax : matplotlib Axes, optional
@@ -58,7 +58,7 @@ def plot_combinations(
     -------
     matplotlib Axes
     """
-    pyplot()  # if it is not there, say so before any work
+    pyplot()  # a missing matplotlib is an error before any work
     if len(joint) != 1:
         raise InputError(f"plot: one row can be drawn at a time, found {len(joint)}.")
     ranking = joint.top_k(k)

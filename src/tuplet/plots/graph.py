@@ -8,10 +8,28 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tuplet.exceptions import InputError
-from tuplet.plots.arrows import Look, arrow_looks, draw_arrows, shaft, strength_key, strength_text
-from tuplet.plots.canvas import INK, PALETTE, PAPER, caption, new_axes, points_of, pyplot, text_width
-from tuplet.plots.layout import Layout, fit, lay_out_graph
-from tuplet.plots.routes import label_places, sampled
+from tuplet.plots.arrows import (
+    Look,
+    arrow_looks,
+    draw_arrows,
+    label_places,
+    sampled,
+    shaft,
+    strength_key,
+    strength_text,
+)
+from tuplet.plots.canvas import (
+    INK,
+    PALETTE,
+    PAPER,
+    caption,
+    new_axes,
+    points_of,
+    pyplot,
+    text_width,
+    write_legend,
+)
+from tuplet.plots.layout import GraphLayout, fitting_scale, lay_out_graph
 from tuplet.space.words import clip, shorten
 from tuplet.structure.parents import Edge, ParentSets, edges, find_cycle
 from tuplet.typing import Floats
@@ -35,7 +53,7 @@ _PAGE, _SMALLEST = (800.0, 540.0), 0.7
 """A new figure is as large as a page, or larger if letters would be smaller than this fraction of theirs."""
 
 _FEW = 14
-"""Edges up to which every strength is written on its edge; beyond, a key tells what widths mean."""
+"""Edges up to which every strength is written on its edge; beyond, a key explains the widths."""
 
 
 def plot_graph(
@@ -83,7 +101,7 @@ def plot_graph(
     >>> [text.get_text() for text in ax.texts]
     ['rain', 'sprinkler', 'wet', '0.4', '0.1']
     """
-    pyplot()  # if it is not there, say so before any work
+    pyplot()  # a missing matplotlib is an error before any work
     _check(parents, names, strengths, groups, notes)
     lines = [shorten(names)] if notes is None else [shorten(names), [clip(note, 24) for note in notes]]
     looks = arrow_looks(edges(parents), strengths)
@@ -104,7 +122,50 @@ def plot_graph(
     return ax
 
 
-# -- what is asked for -------------------------------------------------------------------------------------
+def plot_class_feature_graph(
+    parents: ParentSets,
+    names: Sequence[str],
+    n_classes: int,
+    *,
+    shown: Sequence[int] | None = None,
+    title: str = "",
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw a graph over classes and features, or a part of it.
+
+    Parameters
+    ----------
+    parents : tuple of tuples of int
+        Parents of each of the n variables, the classes first.
+    names : sequence of str, length n
+    n_classes : int
+    shown : sequence of int, optional
+        Variables to draw; edges to others are left out.
+    title : str
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> ax = plot_class_feature_graph(((), (0,), (0,)), ["ill", "fever", "cough"], 1, shown=[0, 2])
+    >>> [text.get_text() for text in ax.texts]
+    ['ill', 'cough']
+    """
+    shown = range(len(parents)) if shown is None else shown
+    place = {v: i for i, v in enumerate(shown)}
+    return plot_graph(
+        tuple(tuple(place[p] for p in parents[v] if p in place) for v in shown),
+        [names[v] for v in shown],
+        groups=["class" if v < n_classes else "feature" for v in shown],
+        title=title,
+        ax=ax,
+    )
+
+
+# -- checks and texts --------------------------------------------------------------------------------------
 
 
 def _check(
@@ -150,7 +211,7 @@ def _weights(lines: list[list[str]]) -> list[str]:
 
 
 def _numbers(
-    layout: Layout, looks: Mapping[Edge, Look], strengths: Mapping[Edge, float]
+    layout: GraphLayout, looks: Mapping[Edge, Look], strengths: Mapping[Edge, float]
 ) -> list[tuple[str, Floats]]:
     """Return the strengths as texts with their places; none if there is no room for all."""
     shown = [edge for edge in layout.routes if not looks[edge].dashed]
@@ -171,7 +232,7 @@ def _colors(groups: Sequence[str] | None, n: int) -> list[str]:
 # -- how it is drawn ---------------------------------------------------------------------------------------
 
 
-def _extent(layout: Layout, key: list[Any]) -> tuple[float, float]:
+def _extent(layout: GraphLayout, key: list[Any]) -> tuple[float, float]:
     """Return the width and height of all that is drawn, at its full size: a layout, and a key below it."""
     letter = _LETTERS[1]
     key_width = sum(text_width(handle.get_label(), letter) + sum(_KEY_SPACES) * letter for handle in key)
@@ -180,16 +241,16 @@ def _extent(layout: Layout, key: list[Any]) -> tuple[float, float]:
 
 def _figure_size(extent: tuple[float, float], title: str) -> tuple[float, float]:
     """Return the size of a new figure in inches."""
-    scale = max(_SMALLEST, fit(*extent, _PAGE))
+    scale = max(_SMALLEST, fitting_scale(*extent, _PAGE))
     width = max(scale * extent[0], text_width(title, 11.0), 180.0)
     return width / 72 + 0.15, scale * extent[1] / 72 + (0.45 if title else 0.15)
 
 
-def _frame(ax: Axes, layout: Layout, extent: tuple[float, float]) -> float:
+def _frame(ax: Axes, layout: GraphLayout, extent: tuple[float, float]) -> float:
     """Let the axes show everything, as large as meant or smaller; return its scale."""
     ax.set_axis_off()
     page = points_of(ax)
-    scale = fit(*extent, page)
+    scale = fitting_scale(*extent, page)
     width, height = page[0] / scale, page[1] / scale
     left = (layout.width - width) / 2
     top = -_MARGIN - (height - extent[1]) / 2
@@ -199,7 +260,9 @@ def _frame(ax: Axes, layout: Layout, extent: tuple[float, float]) -> float:
     return scale
 
 
-def _draw_boxes(ax: Axes, layout: Layout, lines: list[list[str]], colors: list[str], scale: float) -> None:
+def _draw_boxes(
+    ax: Axes, layout: GraphLayout, lines: list[list[str]], colors: list[str], scale: float
+) -> None:
     from matplotlib.colors import to_rgba
     from matplotlib.patches import FancyBboxPatch
 
@@ -248,16 +311,14 @@ def _draw_key(ax: Axes, key: list[Any], scale: float) -> None:
     for handle in key:
         handle.set_linewidth(scale * handle.get_linewidth())
     length, pad, apart = _KEY_SPACES
-    legend = ax.legend(
+    write_legend(
+        ax,
         handles=key,
         loc="lower center",
         ncols=len(key),
-        frameon=False,
         borderaxespad=0.2,
         fontsize=_LETTERS[1] * scale,
         handlelength=length,
         handletextpad=pad,
         columnspacing=apart,
     )
-    for text in legend.get_texts():
-        text.set_parse_math(False)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tuplet.exceptions import InputError
-from tuplet.plots.canvas import BLUE, GREY, INK, PALETTE, PAPER, caption, new_axes, pyplot
+from tuplet.plots.canvas import BLUE, GREY, INK, PALETTE, PAPER, caption, new_axes, pyplot, write_legend
 from tuplet.space import ClassSpace
 from tuplet.space.words import chance_text, shorten
 from tuplet.typing import UNKNOWN, Codes, Floats
@@ -78,7 +78,7 @@ def plot_marginals(
     >>> [text.get_text() for text in ax.get_yticklabels()]
     ['rain', 'wind: low', 'mid', 'high']
     """
-    pyplot()  # if it is not there, say so before any work
+    pyplot()  # a missing matplotlib is an error before any work
     values = [np.asarray(table, dtype=float) for table in tables]
     n = len(values[0]) if values else 0
     if len(values) != space.n_variables or not 0 < n <= _ROWS:
@@ -159,11 +159,7 @@ def _draw_marks(ax: Axes, heights: Floats, chances: Floats, holds: Floats, rows:
         full = holds[:, r] == 1
         ax.plot(chances[full, r], y[full], "o", color=color, **look)
         ax.plot(chances[~full, r], y[~full], "o", color=color, markerfacecolor=PAPER, **look)
-    legend = ax.legend(
-        title="row", loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=n, frameon=False, fontsize="small"
-    )
-    for text in legend.get_texts():
-        text.set_parse_math(False)
+    write_legend(ax, title="row", loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=n, fontsize="small")
 
 
 def _shift(r: int, n: int) -> float:

@@ -60,7 +60,7 @@ def plot_pair_table(
     >>> [text.get_text() for text in ax.texts]
     ['0.500', '0.100', '0.100', '0.300', '0.600', '0.400', '0.600', '0.400']
     """
-    pyplot()  # if it is not there, say so before any work
+    pyplot()  # a missing matplotlib is an error before any work
     cells = np.asarray(table, dtype=float)
     a, b = (shorten([str(label) for label in each], 16) for each in labels)
     if cells.shape != (len(a), len(b)):

@@ -1,4 +1,4 @@
-"""How a score of rows held out went along with what was learned."""
+"""Lines along steps: a held-out score along the steps of learning, and draws along chains."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tuplet.exceptions import InputError
-from tuplet.plots.canvas import BLUE, GREY, INK, ORANGE, caption, new_axes, pyplot
+from tuplet.plots.canvas import BLUE, GREY, INK, ORANGE, PALETTE, caption, new_axes, pyplot
 from tuplet.space.words import shorten
 from tuplet.typing import Floats
 
@@ -87,7 +87,7 @@ def plot_path(path: LearningPath, *, title: str = "", ax: Axes | None = None) ->
     >>> ax.get_xlabel(), [text.get_text() for text in ax.get_legend().get_texts()]
     ('number of trees', ['kept: 2'])
     """
-    pyplot()  # if it is not there, say so before any work
+    pyplot()  # a missing matplotlib is an error before any work
     steps, scores = np.asarray(path.steps, dtype=float), np.asarray(path.scores, dtype=float)
     if steps.shape != scores.shape or steps.ndim != 1 or not len(steps):
         raise InputError(
@@ -156,3 +156,42 @@ def _keep_in_view(ax: Axes, scores: Floats, level: float | None) -> None:
     low = float(np.quantile(scores, 0.25))
     if top - float(scores.min()) > 4 * (top - low) > 0:
         ax.set_ylim(top - 2.5 * (top - low), top + 0.25 * (top - low))
+
+
+# -- draws -------------------------------------------------------------------------------------------------
+
+
+def plot_trace(traces: npt.ArrayLike, name: str = "", *, title: str = "", ax: Axes | None = None) -> Axes:
+    """Draw the draws of one number, a line for each chain.
+
+    Parameters
+    ----------
+    traces : array, shape (chains, draws)
+    name : str
+        Beside the axis.
+    title : str
+        Above the picture.
+    ax : matplotlib Axes, optional
+        Where to draw; by default a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    array = np.asarray(traces, dtype=float)
+    if array.ndim != 2:
+        raise InputError(f"plot_trace: traces must be of shape (chains, draws), found {array.shape}.")
+    ax = new_axes(7, 2.6) if ax is None else ax
+    for chain, values in enumerate(array):
+        ax.plot(values, color=PALETTE[chain % len(PALETTE)], linewidth=0.7, alpha=0.8, label=f"{chain + 1}")
+    ax.axhline(float(array.mean()), color=INK, linewidth=0.8, linestyle=":")
+    ax.set_xlabel("draw")
+    ax.set_ylabel(name, parse_math=False)
+    ax.margins(x=0)
+    ax.spines[["top", "right"]].set_visible(False)
+    if len(array) > 1:
+        ax.legend(
+            title="chain", loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize="small"
+        )
+    caption(ax, title)
+    return ax

@@ -48,7 +48,7 @@ def plot_rule_effects(
     -------
     matplotlib Axes
     """
-    pyplot()  # if it is not there, say so before any work
+    pyplot()  # a missing matplotlib is an error before any work
     if not explanation.rules:
         raise InputError("plot: there are no rules to draw.")
     cells, rules = _chosen(explanation, max_labels, max_rules)

@@ -1,4 +1,4 @@
-"""Answers that are estimates say so: one wording, one warning."""
+"""Estimated answers: one wording and one warning for all queries."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _REMEDY = "; ChainClassifier(engine=MonteCarlo(size=...)) narrows it, Enumerate(
 
 
 def is_estimated(joint: JointDistribution) -> bool:
-    """Whether sums over outcomes are estimates; asks no more of the distribution than it must."""
+    """Whether sums over outcomes are estimates; computes the tolerance only where it is needed."""
     return not joint.scores_exactly or joint.tolerance > 0
 
 
@@ -43,9 +43,9 @@ def estimate_text(joint: JointDistribution, what: str = "probabilities", *, meas
 def warn_estimated(
     query: str, joint: JointDistribution, *, measure: bool = True, marginals: bool = False
 ) -> None:
-    """Warn, once per call, that a query was answered by estimates; say nothing if it was not.
+    """Warn, once per call, that a query was answered by estimates; do nothing if it was not.
 
-    `marginals` says that nothing but marginals of single variables was asked for.
+    With `marginals`, the query is about marginals of single variables only.
     """
     if marginals and joint.has_exact_marginals:
         return
@@ -68,7 +68,7 @@ def parts(joint: JointDistribution) -> Iterator[JointDistribution]:
 
 
 def warn_outside(message: str, category: type[Warning]) -> None:
-    """Warn on behalf of the line outside of the library that asked."""
+    """Warn with the line outside of the library as the origin."""
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "tuplet":
         level, frame = level + 1, frame.f_back

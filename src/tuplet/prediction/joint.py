@@ -2,37 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, final
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, final
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from tuplet.exceptions import ImpossibleEvidenceError, InputError
+from tuplet.delegates import delegate
+from tuplet.exceptions import ImpossibleEvidenceError, InputError, TupletError
 from tuplet.joint import Autoregressive
 from tuplet.joint.base import JointDistribution, warn_unproven
 from tuplet.losses import DecomposableLoss, SubsetZeroOne
 from tuplet.prediction import rendering
-from tuplet.prediction.arguments import check_count, check_loss, row_positions
+from tuplet.prediction.arguments import check_count, encode_known, known_text, read_loss, row_positions
+from tuplet.prediction.dependence import conditional_dependence
 from tuplet.prediction.estimates import warn_estimated
-from tuplet.prediction.evidence import encode_known, known_text
-from tuplet.prediction.frames import marginal_frame, tidy_frame
-from tuplet.prediction.intervals import label_intervals, outcome_intervals, require_draws
-from tuplet.prediction.naming import named
-from tuplet.prediction.pictures import Pictures
+from tuplet.prediction.reliability import coverage_curve
+from tuplet.prediction.tables import (
+    label_intervals,
+    marginal_frame,
+    outcome_intervals,
+    require_draws,
+    tidy_frame,
+)
+from tuplet.prediction.truth import read_truth
 from tuplet.space import ClassSpace
 from tuplet.space.containers import listing
 from tuplet.typing import UNKNOWN, Codes, Floats, Seed
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from tuplet.losses import Loss
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def _named(method: _Method) -> _Method:
+    """Put names of class variables in place of their positions into the errors of a method."""
+
+    @wraps(method)
+    def with_names(self: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return method(self, *args, **kwargs)
+        except TupletError as error:
+            if error.variable is None:
+                raise
+            name = (*self.space.names, "a hidden variable")[min(error.variable, self.space.n_variables)]
+            raise type(error)(str(error).replace(f"variable {error.variable}", repr(name))) from None
+
+    return cast(_Method, with_names)
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class JointPrediction(Pictures):
+class JointPrediction:
     """What a model believes about all class variables of n rows, together.
 
     Labels come back in the container that the labels for training came in: frames for frames, arrays for
@@ -117,7 +144,7 @@ class JointPrediction(Pictures):
 
     # -- the most probable --------------------------------------------------------------------------------
 
-    @named
+    @_named
     def mode(self) -> Any:
         """Most probable combination of labels of every row.
 
@@ -131,7 +158,7 @@ class JointPrediction(Pictures):
         """Whether the mode of each row (n,) is proven; False where a search ended on its budget."""
         return self.distribution.mode().proven
 
-    @named
+    @_named
     def top_k(self, k: int = 5) -> Any:
         """Return the k most probable combinations of every row, best first.
 
@@ -154,7 +181,7 @@ class JointPrediction(Pictures):
 
     # -- probabilities ------------------------------------------------------------------------------------
 
-    @named
+    @_named
     def marginals(self) -> dict[Any, Any]:
         """Probabilities of the labels of each variable: a frame (n, k_j) by name, a column for each label."""
         tables = self._marginals("marginals")
@@ -162,13 +189,13 @@ class JointPrediction(Pictures):
             key: marginal_frame(self.space, j, tables[j], self.index) for j, key in enumerate(self.space.keys)
         }
 
-    @named
+    @_named
     def _marginals(self, query: str) -> list[Floats]:
         tables = self.distribution.marginals()
         warn_estimated(query, self.distribution, marginals=True)
         return tables
 
-    @named
+    @_named
     def log_prob(self, Y: Any) -> Floats:
         """Log-probability (n,) of labels.
 
@@ -180,7 +207,7 @@ class JointPrediction(Pictures):
         """
         return self._log_prob(Y, "log_prob")
 
-    @named
+    @_named
     def prob(self, Y: Any) -> Floats:
         """Probability (n,) of labels; see `log_prob`."""
         return np.exp(self._log_prob(Y, "prob"))
@@ -192,7 +219,7 @@ class JointPrediction(Pictures):
             warn_estimated(query, self.distribution, measure=False)
         return answer
 
-    @named
+    @_named
     def intervals(self, Y: Any = None, level: float = 0.95) -> pd.DataFrame:
         """Credible intervals of probabilities, for models with posterior draws.
 
@@ -215,7 +242,7 @@ class JointPrediction(Pictures):
         codes = encode_known(self.space, Y, len(self), "intervals", self.index)
         return outcome_intervals(joint, codes, joint.log_prob(codes), self.index, level)
 
-    @named
+    @_named
     def entropy(self) -> Floats:
         """Shannon entropy (n,) of the joint distribution in nats: how unsure the model is."""
         answer = self.distribution.entropy()
@@ -224,7 +251,7 @@ class JointPrediction(Pictures):
             warn_estimated("entropy", self.distribution)
         return answer
 
-    @named
+    @_named
     def pairwise(self, a: Any, b: Any) -> Floats:
         """Joint probabilities (n, k_a, k_b) of two variables, in the order of their categories."""
         pair = (self.space.position(a), self.space.position(b))
@@ -237,7 +264,7 @@ class JointPrediction(Pictures):
 
     # -- other distributions ------------------------------------------------------------------------------
 
-    @named
+    @_named
     def given(self, known: Any = None, /, **labels: Any) -> JointPrediction:
         """Return what the model believes once some labels are known.
 
@@ -264,7 +291,7 @@ class JointPrediction(Pictures):
             warn_estimated("given", joint, measure=False)
         return replace(self, distribution=joint)
 
-    @named
+    @_named
     def marginal(self, *names: Any) -> JointPrediction:
         """Return the prediction of some variables only, in the order given; the others are summed out."""
         if len(names) == 1 and isinstance(names[0], (list, set, np.ndarray, pd.Index)):
@@ -279,18 +306,18 @@ class JointPrediction(Pictures):
 
     # -- decisions and draws ------------------------------------------------------------------------------
 
-    @named
+    @_named
     def decide(self, loss: str | Loss = "hamming") -> Any:
         """Labels with the least expected loss: a name such as "hamming", "subset" or "f1", or a `Loss`.
 
-        Losses that speak of positive labels, such as "f1", need labels that say which those are: 0 and 1,
+        Losses of positive labels, such as "f1", need labels of which one is known to be positive: 0 and 1,
         booleans, or a declared Categorical (or polars Enum) of two labels, the positive one last.
         """
         return self.space.decode(self._decide(loss, "decide"), self.index)
 
-    @named
+    @_named
     def _decide(self, loss: str | Loss, query: str) -> Codes:
-        chosen = check_loss(loss, self.space)
+        chosen = read_loss(loss, self.space)
         codes = chosen.decide(self.distribution)
         rests_on = getattr(chosen, "loss", chosen)  # that of an Abstain, too
         if not isinstance(rests_on, SubsetZeroOne):
@@ -298,7 +325,7 @@ class JointPrediction(Pictures):
             warn_estimated(query, self.distribution, marginals=marginals)
         return codes
 
-    @named
+    @_named
     def sample(self, size: int = 1, random_state: Seed = None) -> Any:
         """Draw `size` combinations for every row.
 
@@ -319,7 +346,7 @@ class JointPrediction(Pictures):
 
     # -- tables -------------------------------------------------------------------------------------------
 
-    @named
+    @_named
     def to_frame(self) -> Any:
         """One line per row: the most probable combination and how probable it is.
 
@@ -346,6 +373,164 @@ class JointPrediction(Pictures):
     def _repr_html_(self) -> str:
         rows = self._row_names(slice(rendering.ROWS))
         return rendering.as_html(self.distribution, self.space, rows, self.note)
+
+    # -- summaries of all rows ----------------------------------------------------------------------------
+
+    @_named
+    def dependence(self) -> pd.DataFrame:
+        """Dependence of all pairs of variables given x, mean over the rows.
+
+        Returns
+        -------
+        DataFrame, shape (m, m)
+            Between 0, independent given x, and 1; NaN on the diagonal. Mutual information I under
+            p(y_i, y_j | x), averaged over the rows, as sqrt(1 - exp(-2 I)): about the size of a correlation.
+
+        Examples
+        --------
+        >>> from tuplet.joint import Atoms
+        >>> space = ClassSpace(("rain", "umbrella"), (np.array([0, 1]), np.array([0, 1])))
+        >>> joint = Atoms((2, 2), np.array([[[0, 0], [1, 1]]]), np.log([[0.5, 0.5]]))
+        >>> JointPrediction(joint, space).dependence().round(2)  # one determines the other: I = log 2
+                  rain  umbrella
+        rain       NaN      0.87
+        umbrella  0.87       NaN
+        """
+        matrix = conditional_dependence(self.distribution)
+        warn_estimated("dependence", self.distribution)
+        return pd.DataFrame(matrix, index=self.space.names, columns=self.space.names)
+
+    @_named
+    def coverage(self, Y: Any, k: int = 20) -> pd.DataFrame:
+        """Share of rows whose labels are among the 1, 2, ..., k most probable combinations.
+
+        Parameters
+        ----------
+        Y : labels, shape (n, m)
+            Where labels are missing, the others must agree with one of these combinations.
+        k : int
+            The largest number of combinations.
+
+        Returns
+        -------
+        DataFrame
+            Columns `k`, `observed`, `expected` (the mean probability of these combinations together) and
+            `count`, the number of rows.
+
+        Examples
+        --------
+        >>> from tuplet import PriorClassifier
+        >>> y = [["wet", "umbrella"]] * 5 + [["dry", "hat"]] * 3 + [["dry", "umbrella"]] * 2
+        >>> model = PriorClassifier().fit([[0]] * 10, y)
+        >>> model.predict_joint([[0]] * 10).coverage(y, k=2)[["k", "observed"]]
+           k  observed
+        0  1       0.5
+        1  2       0.8
+        """
+        k = check_count("coverage", "k", k, 1)
+        truth = read_truth(Y, self.space, len(self), self.index)
+        return coverage_curve(self.distribution, truth, k, "coverage")
+
+    # -- pictures -----------------------------------------------------------------------------------------
+
+    @_named
+    def plot(self, row: int = 0, k: int = 8, ax: Axes | None = None, *, Y: Any = None) -> Axes:
+        """Draw the k most probable combinations of the row at this position (needs matplotlib).
+
+        Parameters
+        ----------
+        row : int
+            Position of the row.
+        k : int
+            Number of combinations.
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure.
+        Y : labels, shape (n, m), optional
+            True labels of all rows; the true combination has a tick.
+        """
+        return delegate("plot_prediction_combinations", self, row, k, Y=Y, ax=ax)
+
+    @_named
+    def plot_marginals(
+        self, rows: Any = 0, *, Y: Any = None, level: float = 0.95, title: str = "", ax: Axes | None = None
+    ) -> Axes:
+        """Draw the probability of each label by itself, for one row or up to seven.
+
+        Credible intervals are drawn where the model has them; see `intervals`.
+
+        Parameters
+        ----------
+        rows : int, slice, or list of int
+            Positions of the rows.
+        Y : labels, shape (n, m), optional
+            True labels of all rows; labels that hold are filled, others pale.
+        level : float
+            Of the credible intervals.
+        title : str
+        ax : matplotlib Axes, optional
+        """
+        return delegate("plot_prediction_marginals", self, rows, Y=Y, level=level, title=title, ax=ax)
+
+    @_named
+    def plot_table(
+        self, a: Any = None, b: Any = None, row: int = 0, *, Y: Any = None, ax: Axes | None = None
+    ) -> Axes:
+        """Draw the joint probabilities of two variables of the row at this position as a table.
+
+        Parameters
+        ----------
+        a, b : str, optional
+            Names of the variables; by default the two that depend on each other most in this row.
+        row : int
+            Position of the row.
+        Y : labels, shape (n, m), optional
+            True labels of all rows; the cell that happened has a frame.
+        ax : matplotlib Axes, optional
+        """
+        return delegate("plot_prediction_table", self, a, b, row, Y=Y, ax=ax)
+
+    @_named
+    def plot_dependence(self, *, arrange: bool = True, title: str = "", ax: Axes | None = None) -> Axes:
+        """Draw `dependence` as a heat map; `tuplet.plots.plot_label_dependence` draws that of labels.
+
+        Parameters
+        ----------
+        arrange : bool
+            Whether variables that depend on the same others are put side by side.
+        title : str
+        ax : matplotlib Axes, optional
+        """
+        return delegate("plot_prediction_dependence", self, arrange=arrange, title=title, ax=ax)
+
+    @_named
+    def plot_reliability(
+        self,
+        Y: Any,
+        kind: Literal["both", "marginals", "mode"] = "both",
+        *,
+        n_bins: int = 10,
+        title: str = "",
+        ax: Axes | None = None,
+    ) -> Axes:
+        """Draw observed frequencies against predicted probabilities.
+
+        Parameters
+        ----------
+        Y : labels, shape (n, m)
+            What happened; missing ones are left out.
+        kind : {"both", "marginals", "mode"}
+            Probabilities of single labels, that of the most probable combination, or both.
+        n_bins : int
+            Bins of equal width between 0 and 1.
+        title : str
+        ax : matplotlib Axes, optional
+        """
+        return delegate("plot_prediction_reliability", self, Y, kind, n_bins=n_bins, title=title, ax=ax)
+
+    @_named
+    def plot_coverage(self, Y: Any, k: int = 20, *, title: str = "", ax: Axes | None = None) -> Axes:
+        """Draw `coverage` against the number of combinations, with what the model itself expects."""
+        return delegate("plot_prediction_coverage", self, Y, k, title=title, ax=ax)
 
     # -- helpers ------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""What happened against what was predicted: bins of probabilities, and combinations among the k best."""
+"""Observed against predicted: bins of probabilities, and coverage by the k best combinations."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def coverage_curve(joint: JointDistribution, truth: Truth, k: int, query: str) -
     k : int
         The largest number of combinations.
     query : str
-        Who asks, for messages.
+        Name of the query, for messages.
 
     Returns
     -------
@@ -124,7 +124,7 @@ def coverage_curve(joint: JointDistribution, truth: Truth, k: int, query: str) -
 
 
 def _chances(joint: JointDistribution, best: Ranking, known: npt.NDArray[np.bool_]) -> Floats:
-    """Probabilities (n, k) of what combinations say of known labels, beyond what better ones say already."""
+    """Probabilities (n, k) of the known labels of combinations; zero where a better one has the same."""
     chances = np.exp(best.log_prob)
     gaps = np.flatnonzero(~known.all(axis=1))
     if len(gaps):

@@ -48,7 +48,7 @@ class Column(NamedTuple):
 
 def _summarise(head: JointDistribution, bars: bool) -> tuple[Mode | None, list[Floats] | None, str]:
     """Return the mode, and marginals for bars, as far as they are quickly had; and in words why not."""
-    # A repr is no place for warnings: what they say is in the lines around the table.
+    # A repr gives no warnings: the lines around the table state the same.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TupletWarning)
         if not len(head):
@@ -65,7 +65,7 @@ def _summarise(head: JointDistribution, bars: bool) -> tuple[Mode | None, list[F
 
 def _hurried(joint: JointDistribution) -> JointDistribution:
     """Return the same distribution with a small budget for searches."""
-    search, budget = getattr(joint, "search", None), 0 if _asks_classifiers(joint) else _NODES
+    search, budget = getattr(joint, "search", None), 0 if _calls_classifiers(joint) else _NODES
     if not isinstance(search, Search) or search.max_nodes <= budget:
         return joint
     return replace(joint, search=Search(budget))  # type: ignore[type-var]  # every form is a dataclass
@@ -73,10 +73,10 @@ def _hurried(joint: JointDistribution) -> JointDistribution:
 
 def _has_quick_marginals(joint: JointDistribution) -> bool:
     """Whether marginals are exact and do not take many evaluations of a classifier."""
-    return not _asks_classifiers(joint) and not is_estimated(joint)
+    return not _calls_classifiers(joint) and not is_estimated(joint)
 
 
-def _asks_classifiers(joint: JointDistribution) -> bool:
+def _calls_classifiers(joint: JointDistribution) -> bool:
     """Whether every step into the distribution is a call of some classifier, and there are many steps."""
     return joint.n_outcomes > _PATHS and any(
         isinstance(part, Autoregressive) and not isinstance(part.conditional, GridConditional)
@@ -183,7 +183,7 @@ def as_html(joint: JointDistribution, space: ClassSpace, rows: Sequence[Any], no
 
 
 def html_table(columns: list[Column]) -> str:
-    """Return a table as HTML."""
+    """Return columns as an HTML table."""
     head = "".join(f"<th style='{_CELL};font-weight:600'>{escape(column.title)}</th>" for column in columns)
     body = "".join(
         f"<tr style='background:transparent'>{''.join(_html_cell(column, i) for column in columns)}</tr>"
@@ -196,7 +196,7 @@ def html_table(columns: list[Column]) -> str:
 
 
 def _html_cell(column: Column, i: int) -> str:
-    """Return a cell with a bar as long as its probability; hovering tells the number."""
+    """Return a cell with a bar as long as its probability; hovering shows the number."""
     label = escape(column.texts[i])
     if column.chances is None:
         return f"<td style='{_CELL}'>{label}</td>"

@@ -1,4 +1,4 @@
-"""True labels as a prediction sees them: codes, what is missing, what it has never heard of."""
+"""True labels in the codes of a prediction: which are missing, and which are not in its space."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _KINDS = {
 
 
 class Truth(NamedTuple):
-    """True labels as a prediction sees them."""
+    """True labels in the codes of a prediction."""
 
     codes: Codes  # (n, m), UNKNOWN where the label is missing or unseen
     known: npt.NDArray[np.bool_]  # (n, m), False where the label is missing
-    unseen: npt.NDArray[np.bool_]  # (n, m), True for a label that the prediction does not know at all
+    unseen: npt.NDArray[np.bool_]  # (n, m), True for a label that is not in the space of the prediction
 
 
 def read_truth(Y_true: Any, space: ClassSpace, n: int, index: pd.Index | None) -> Truth:
@@ -69,7 +69,7 @@ def read_truth(Y_true: Any, space: ClassSpace, n: int, index: pd.Index | None) -
 def extended(space: ClassSpace, Y: Any, in_order: Sequence[bool]) -> ClassSpace:
     """Return the space with the labels of Y that it lacks.
 
-    They come behind the others, or, for variables that are said to be `in_order` (m,), where sorting puts
+    They come behind the others, or, for variables that are `in_order` (m,), where sorting puts
     them.
     """
     categories = []

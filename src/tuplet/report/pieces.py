@@ -1,4 +1,4 @@
-"""What the parts of the page share: pictures that are closed, parts that may fail, texts of labels."""
+"""Helpers of all sections: pictures that are closed, parts that may fail, texts of labels."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ def picture(draw: Callable[[], Any], caption: str) -> Picture:
 
 
 def attempt(heading: str, make: Callable[[], Section | None]) -> list[Section]:
-    """Return a section; if a model cannot answer what it needs, say so in its place.
+    """Return a section, or one with the reason if the model cannot answer a query that it needs.
 
-    Remarks on estimates belong on the page, not into the terminal of who writes it.
+    Warnings of estimates are suppressed: the page states them.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TupletWarning)
         try:
             section = make()
         except TupletError as error:
-            return [Section(heading, f"This model cannot tell: {error}")]
+            return [Section(heading, f"Not available for this model: {error}")]
     return [] if section is None else [section]
 
 
@@ -48,8 +48,8 @@ def in_time(
 ) -> list[tuple[int, T]]:
     """Do work on rows, some at a time, until all are done or the time is up.
 
-    Rows come in an order in which any beginning stands for all of them; a page about a slow model then rests
-    on fewer rows, but it comes.
+    Rows are taken in random order, so that the first of them are a sample: the page about a slow model rests
+    on fewer rows.
 
     Returns
     -------
@@ -69,14 +69,14 @@ def in_time(
 
 
 def facts(lines: Mapping[str, Any], caption: str = "") -> PlainTable:
-    """Return a table of two columns: what, and how much."""
+    """Return a table of two columns: facts and their values."""
     texts = [_fact_text(value) for value in lines.values()]
     frame = pd.DataFrame({"value": texts}, index=pd.Index(lines, name="fact"))
     return PlainTable(frame, caption)
 
 
 def _fact_text(value: Any) -> str:
-    """Return words and numbers alike as texts, which stand below each other."""
+    """Return words and numbers alike as texts, so that they are aligned alike."""
     if isinstance(value, float):
         return f"{value:.3f}"
     return f"{value:,}" if isinstance(value, int) else str(value)

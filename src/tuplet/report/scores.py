@@ -1,4 +1,4 @@
-"""How good the model is on the rows of the page, beside what frequencies of labels alone would reach."""
+"""Scores of the model on the rows of the page, beside those of a baseline of label frequencies."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def score_section(
         rows[name] = score(Y, prediction), score(Y, frequencies), better
     rows[_MATCH] = (rows[_MATCH][0], _favourite_match(truth), "higher")
     frame = pd.DataFrame.from_dict(
-        rows, orient="index", columns=["this model", "frequencies only", "better is"]
+        rows, orient="index", columns=["this model", "baseline", "better is"]
     ).rename_axis("score")
     caption = f"Scores of {len(prediction):,} rows"
     tables = [PlainTable(frame, caption), _by_variable(prediction, frequencies, truth)]
@@ -57,20 +57,16 @@ def score_section(
 
 def _advice(prediction: JointPrediction, n_fit: int | None) -> str:
     """Return how to read the scores."""
-    first = (
-        "Rows that the model learned from flatter it; scores mean something for rows that it has not seen."
-    )
+    first = "Scores on training rows are too high; those on rows that were held out are meaningful."
     if n_fit == len(prediction):
         first = (
             f"The model learned from {n_fit:,} rows, as many as there are here. If they are the same, these"
-            " scores flatter it: pass rows that it has not seen."
+            " scores are too high: pass rows that were held out."
         )
     estimates = estimate_text(prediction.distribution)
-    second = f" Sums over combinations are not exact here: {estimates}." if estimates else ""
-    return (
-        f"{first}{second}\n\nThe column beside the model predicts the frequencies of the labels of these rows"
-        " whatever x is: what a model must beat."
-    )
+    second = f" Sums over combinations are not exact: {estimates}." if estimates else ""
+    baseline = "The baseline predicts the frequencies of the labels of these rows, whatever x is."
+    return f"{first}{second}\n\n{baseline}"
 
 
 def _scores(space: ClassSpace, loss: str | Loss) -> list[tuple[str, str, Any]]:
@@ -101,7 +97,7 @@ def _scores(space: ClassSpace, loss: str | Loss) -> list[tuple[str, str, Any]]:
 
 
 def _frequencies(prediction: JointPrediction, truth: Truth) -> JointPrediction:
-    """Return the prediction of the frequencies of the labels, one row added to each."""
+    """Return a prediction of the frequencies of the labels, with one row added to each label."""
     n, space = len(prediction), prediction.space
     factors = []
     for j, card in enumerate(space.cards):
@@ -151,13 +147,13 @@ def _label_scores(prediction: JointPrediction, truth: Truth) -> tuple[Floats, Fl
 
 
 def reliability_section(prediction: JointPrediction, Y: Any, truth: Truth) -> Section | None:
-    """Return the section of what happened against what was expected."""
+    """Return the section of observed frequencies against predicted probabilities."""
     if not truth.known.any():
         return None
     bins = {"single labels": marginal_calibration(Y, prediction)}
     if prediction.space.n_variables > 1:
         bins["best combination"] = mode_calibration(Y, prediction)
-    caption = "How often things happened, by how probable they were said to be"
+    caption = "Observed frequency against predicted probability"
     figures = [picture(lambda: plot_calibration(bins), caption)]
     if prediction.space.n_variables > 1:
         curve = _coverage(prediction, truth)

@@ -1,9 +1,9 @@
 """Tables in files: one reader for all formats, and writers for ARFF and Parquet.
 
-`read_table` opens a file (source), takes it apart by the reader of its format (text, parquet, arff, mat,
-svmlight), and asks which columns are class variables (targets, mulan); `read_chunks` gives a table piece by
-piece. Whatever is wrong with a file is a `DataFormatError` that names the file and the line. Writers replace
-a file only when the new one is complete.
+`read_table` opens a file (source), parses it by the reader of its format (text, parquet, arff, mat,
+svmlight), and chooses the class variables (targets); `read_chunks` reads a table piece by piece. A damaged
+file is a `DataFormatError` that names the file and the line. Writers replace a file only when the new one is
+complete.
 """
 
 from tuplet.datasets.files.arff_writer import write_arff

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -12,15 +13,16 @@ import pandas as pd
 
 from tuplet.datasets.base import Dataset
 from tuplet.datasets.files.arff_header import NOTE
-from tuplet.datasets.files.arff_tokens import quote
 from tuplet.datasets.files.atomic import write_bytes
-from tuplet.datasets.files.mulan import label_list
-from tuplet.datasets.files.notes import make_note, make_split_note, require_writable
 from tuplet.datasets.files.source import Where
+from tuplet.datasets.files.table import make_note, make_split_note, require_writable
+from tuplet.datasets.files.targets import format_label_list
 from tuplet.exceptions import InputError
 
 _CHUNK = 2_000
 _EXACT = 2**53
+_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\", "'": "\\'"}
+_PLAIN = re.compile(r"[^\s,'\"%{}\\?@]+")
 
 
 def write_arff(dataset: Dataset, path: Where, *, meka: bool = True) -> None:
@@ -37,7 +39,7 @@ def write_arff(dataset: Dataset, path: Where, *, meka: bool = True) -> None:
     path : str, Path or file object
         "-" is standard output; a path that ends in .gz is packed.
     meka : bool
-        With True, class variables come first and the relation says `-C m`, as MEKA wants it. With False they
+        With True, class variables come first and the relation has `-C m`, as MEKA requires. With False they
         come last, and a list of labels in Mulan's XML is written beside the file.
 
     Examples
@@ -63,7 +65,7 @@ def write_arff(dataset: Dataset, path: Where, *, meka: bool = True) -> None:
     def write(file: IO[bytes]) -> None:
         header = [
             f"{NOTE}{note}",
-            f"@relation {quote(relation)}",
+            f"@relation {_quote(relation)}",
             "",
             *(column.declared for column in columns),
         ]
@@ -72,7 +74,7 @@ def write_arff(dataset: Dataset, path: Where, *, meka: bool = True) -> None:
             file.write(text.encode())
 
     if not meka and isinstance(path, (str, Path)) and str(path) != "-":
-        labels = label_list([str(label) for label in dataset.Y.columns])
+        labels = format_label_list([str(label) for label in dataset.Y.columns])
         beside = Path(str(path).removesuffix(".gz")).with_suffix(".xml")
         write_bytes(beside, lambda file: _write_text(file, labels), "write_arff")
     write_bytes(path, write, "write_arff")
@@ -95,7 +97,7 @@ class _Column:
         self.column = column.reset_index(drop=True)
         self.name = str(column.name)
         self.quoted: list[str] | None = None
-        self.declared = f"@attribute {quote(self.name)} {self._kind(is_target)}"
+        self.declared = f"@attribute {_quote(self.name)} {self._kind(is_target)}"
 
     def _kind(self, is_target: bool) -> str:
         dtype = self.column.dtype
@@ -123,7 +125,7 @@ class _Column:
         if len(set(values)) < len(values):
             raise InputError(f"write_arff: two categories of {self.name!r} are written alike; rename one.")
         self.column = column
-        self.quoted = [*map(quote, values), "?"]
+        self.quoted = [*map(_quote, values), "?"]
         return "{" + ",".join(self.quoted[:-1]) + "}"
 
     def _labels(self) -> pd.Series:
@@ -167,9 +169,16 @@ class _Column:
         elif part.dtype.kind == "f":
             texts = list(map(repr, part.astype(float).tolist()))
         else:
-            texts = [quote(str(value)) for value in part.tolist()]
+            texts = [_quote(str(value)) for value in part.tolist()]
         return ["?" if gap else text for gap, text in zip(missing, texts, strict=True)]
 
 
 def _text(category: Any) -> str:
     return str(category)
+
+
+def _quote(text: str) -> str:
+    """Return a name or value as a file has it: in quotes where it needs them."""
+    if _PLAIN.fullmatch(text):
+        return text
+    return "'" + "".join(_ESCAPES.get(mark, mark) for mark in text) + "'"

@@ -1,4 +1,4 @@
-"""Files that are there in full or not at all."""
+"""Atomic writes: a file is replaced only when the new one is complete."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, cast
 
-from tuplet.datasets.files.source import Where
 from tuplet.exceptions import InputError
 
 
 @contextmanager
 def open_atomic(path: str | Path) -> Iterator[IO[bytes]]:
-    """Open a file beside `path` that takes its place when the block ends, and vanishes if it fails.
+    """Open a temporary file that replaces `path` when the block ends, and is deleted if it fails.
 
-    Whoever reads `path` meanwhile, or after a failure, finds what was there before.
+    Until then, and after a failure, `path` is unchanged.
 
     Examples
     --------
@@ -44,8 +43,8 @@ def open_atomic(path: str | Path) -> Iterator[IO[bytes]]:
         raise
 
 
-def write_bytes(where: Where, write: Callable[[IO[Any]], None], writer: str) -> None:
-    """Let `write` fill a path, "-" (standard output) or an open file; paths that end in .gz are packed."""
+def write_bytes(where: str | Path | IO[Any], write: Callable[[IO[Any]], None], writer: str) -> None:
+    """Call `write` on a path, "-" (standard output) or an open file; paths that end in .gz are compressed."""
     if not isinstance(where, (str, Path)):
         write(where)
         return

@@ -17,7 +17,7 @@ import pandas as pd
 
 from tuplet.datasets.files.parquet import parquet_batches
 from tuplet.datasets.files.read import read_frame
-from tuplet.datasets.files.source import Source, Where, detect, opening, require_stream
+from tuplet.datasets.files.source import FileContent, Where, detect, opening, require_stream
 from tuplet.datasets.files.text import parse_rows, read_names, separator
 
 _BLOCK = 8_000_000
@@ -92,8 +92,8 @@ def read_chunks(
     {'size': [3], 'place': ['n']}
     """
     with _opened(source) as (stream, name, path):
-        with _refusing_damage(Source(name, b"", path)):
-            head = Source(name, stream.peek(_HEAD), path)
+        with _refusing_damage(FileContent(name, b"", path)):
+            head = FileContent(name, stream.peek(_HEAD), path)
         kind = detect(head, format)
         if kind in ("csv", "tsv"):
             yield from _text(stream, head, kind, words, block)
@@ -102,7 +102,7 @@ def read_chunks(
         else:
             with _refusing_damage(head):
                 content = stream.read()
-            yield from _cut(read_frame(Source(name, content, path), kind), rows, kind == "svmlight")
+            yield from _cut(read_frame(FileContent(name, content, path), kind), rows, kind == "svmlight")
 
 
 # -- streams -----------------------------------------------------------------------------------------------
@@ -148,7 +148,7 @@ def _unpacked(stream: io.BufferedReader) -> io.BufferedReader:
 
 
 @contextmanager
-def _refusing_damage(source: Source) -> Iterator[None]:
+def _refusing_damage(source: FileContent) -> Iterator[None]:
     try:
         yield
     except (gzip.BadGzipFile, EOFError, zlib.error):
@@ -159,13 +159,13 @@ def _refusing_damage(source: Source) -> Iterator[None]:
 
 
 def _text(
-    stream: io.BufferedReader, head: Source, kind: str, words: Sequence[str], block: int
+    stream: io.BufferedReader, head: FileContent, kind: str, words: Sequence[str], block: int
 ) -> Iterator[Chunk]:
     size = _size(head.path)
     header: list[str] = []
     mark, n_lines, n_bytes, n_rows = "\t", 0, 0, 0
     for content in _blocks(stream, head, block):
-        piece = Source(head.name, content, head.path, n_lines)
+        piece = FileContent(head.name, content, head.path, n_lines)
         first = not header
         if first:
             text = piece.text()
@@ -190,7 +190,7 @@ def _size(path: Path | None) -> int | None:
     return None if path is None or path.suffix == ".gz" else max(1, path.stat().st_size)
 
 
-def _blocks(stream: io.BufferedReader, head: Source, block: int) -> Iterator[bytes]:
+def _blocks(stream: io.BufferedReader, head: FileContent, block: int) -> Iterator[bytes]:
     """Yield whole lines, about `block` bytes of them at once."""
     waiting = b""
     while True:
@@ -226,7 +226,7 @@ def _last_line_end(content: bytes) -> int:
 # -- others ------------------------------------------------------------------------------------------------
 
 
-def _parquet(source: Source, path: Path, rows: int) -> Iterator[Chunk]:
+def _parquet(source: FileContent, path: Path, rows: int) -> Iterator[Chunk]:
     done = 0
     for frame, total in parquet_batches(source, path, rows):
         frame.index = pd.RangeIndex(done, done + len(frame))

@@ -11,9 +11,8 @@ import pandas as pd
 
 from tuplet.datasets.base import Dataset
 from tuplet.datasets.files.atomic import write_bytes
-from tuplet.datasets.files.notes import apply_note, make_note, require_writable
-from tuplet.datasets.files.source import Source, Where
-from tuplet.datasets.files.table import Table, all_columns
+from tuplet.datasets.files.source import FileContent, Where
+from tuplet.datasets.files.table import FileTable, all_columns, apply_note, make_note, require_writable
 from tuplet.exceptions import InputError, MissingDependencyError
 
 _KEY = b"tuplet"
@@ -28,7 +27,7 @@ def _arrow() -> tuple[Any, Any]:
     return pyarrow, pyarrow.parquet
 
 
-def read_parquet(source: Source) -> Table:
+def read_parquet(source: FileContent) -> FileTable:
     """Read a Parquet file, with the note of `write_parquet` if it has one."""
     pyarrow, parquet = _arrow()
     if not source.content:
@@ -44,11 +43,11 @@ def read_parquet(source: Source) -> Table:
         _damaged(source, error)
     if not len(frame):
         source.fail("there are no rows.")
-    read = Table(frame, None, source.stem)
+    read = FileTable(frame, None, source.stem)
     return read if note is None else apply_note(read, _parsed(source, note), source)
 
 
-def parquet_batches(source: Source, path: Path, rows: int) -> Iterator[tuple[pd.DataFrame, int]]:
+def parquet_batches(source: FileContent, path: Path, rows: int) -> Iterator[tuple[pd.DataFrame, int]]:
     """Read a Parquet file some rows at a time, each with the number of rows of the whole file."""
     pyarrow, parquet = _arrow()
     try:
@@ -65,7 +64,7 @@ def parquet_batches(source: Source, path: Path, rows: int) -> Iterator[tuple[pd.
         _damaged(source, error)
 
 
-def _frame(source: Source, pyarrow: Any, table: Any) -> pd.DataFrame:
+def _frame(source: FileContent, pyarrow: Any, table: Any) -> pd.DataFrame:
     table.validate(full=True)
     _require_flat(source, pyarrow, table)
     frame: pd.DataFrame = table.to_pandas(use_threads=False)
@@ -74,7 +73,7 @@ def _frame(source: Source, pyarrow: Any, table: Any) -> pd.DataFrame:
     return frame
 
 
-def _damaged(source: Source, error: Exception) -> NoReturn:
+def _damaged(source: FileContent, error: Exception) -> NoReturn:
     source.fail(f"the Parquet file is damaged or cut short ({_brief(error)}); copy it again.")
 
 
@@ -83,7 +82,7 @@ def _brief(error: Exception) -> str:
     return f"{type(error).__name__}: {lines[0][:120]}" if lines else type(error).__name__
 
 
-def _require_flat(source: Source, pyarrow: Any, table: Any) -> None:
+def _require_flat(source: FileContent, pyarrow: Any, table: Any) -> None:
     names = table.schema.names
     if len(set(names)) < len(names):
         source.fail("two columns have the same name; rename one.")
@@ -92,7 +91,7 @@ def _require_flat(source: Source, pyarrow: Any, table: Any) -> None:
             source.fail(f"the column {field.name!r} holds {field.type}, not single values; flatten it.")
 
 
-def _parsed(source: Source, note: bytes) -> dict[str, Any]:
+def _parsed(source: FileContent, note: bytes) -> dict[str, Any]:
     try:
         parsed = json.loads(note)
     except (ValueError, RecursionError):

@@ -10,16 +10,15 @@ import pandas as pd
 from tuplet.datasets.base import Dataset
 from tuplet.datasets.files.arff_reader import read_arff
 from tuplet.datasets.files.mat import read_mat
-from tuplet.datasets.files.mulan import beside, read_labels
 from tuplet.datasets.files.parquet import read_parquet
-from tuplet.datasets.files.source import Source, Where, detect, open_source
+from tuplet.datasets.files.source import FileContent, Where, detect, open_source
 from tuplet.datasets.files.svmlight import read_svmlight_table
-from tuplet.datasets.files.table import Table, make_dataset, take_shipped
-from tuplet.datasets.files.targets import Targets, choose_targets
+from tuplet.datasets.files.table import FileTable, make_dataset, take_shipped
+from tuplet.datasets.files.targets import Targets, choose_targets, find_label_list, read_label_list
 from tuplet.datasets.files.text import read_csv, read_tsv
 from tuplet.exceptions import InputError, NoTargetsError
 
-_READERS: dict[str, Callable[[Source], Table]] = {
+_READERS: dict[str, Callable[[FileContent], FileTable]] = {
     "arff": read_arff,
     "csv": read_csv,
     "mat": read_mat,
@@ -49,7 +48,7 @@ def read_table(
         regular expression if it starts with "re:", or else a pattern with `*`, `?` and `[...]`. Regular
         expressions match whole names. An integer is a position, from 0, or from the end if negative. An empty
         list: all are features.
-        By default what the file itself says: see Notes.
+        By default those that the file itself declares: see Notes.
     format : {"arff", "csv", "mat", "parquet", "svmlight", "tsv"}, optional
         By default that of the suffix, or what the content looks like.
     labels : str, Path or file object, optional
@@ -64,11 +63,11 @@ def read_table(
     Raises
     ------
     DataFormatError
-        If the file is damaged, cut short, or not of its format; `line` says where.
+        If the file is damaged, cut short, or not of its format; `line` is the place.
     InputError
         If there is no such file.
     NoTargetsError
-        If nothing says which columns are class variables.
+        If neither the file nor `targets` determines the class variables.
 
     Notes
     -----
@@ -78,7 +77,7 @@ def read_table(
         numbers, booleans (true, false) or text; features that are all dates or points in time of ISO 8601
         (2024-05-16) are dates. Empty fields, `?`, `NA`, `N/A`, `#N/A`, `NaN` and `null` are missing.
     parquet
-        Needs pyarrow. Files of `write_parquet` know their class variables.
+        Needs pyarrow. Files of `write_parquet` declare their class variables.
     arff
         Dense and sparse. Nominal attributes are Categoricals in the declared order. The class variables are
         what `write_arff` noted, MEKA's `-C n` in the relation name (the first n, or the last |n|), or those
@@ -112,23 +111,25 @@ def read_table(
     return make_dataset(table if name is None else replace(table, name=name), chosen)
 
 
-def read_frame(source: Source, format: str) -> pd.DataFrame:
+def read_frame(source: FileContent, format: str) -> pd.DataFrame:
     """Return all columns of a file of this format, those that are no features included."""
     return _READERS[format](source).frame
 
 
-def _targets(table: Table, source: Source, targets: Targets | None, labels: Where | None) -> list[str]:
+def _targets(
+    table: FileTable, source: FileContent, targets: Targets | None, labels: Where | None
+) -> list[str]:
     columns = [str(name) for name in table.frame.columns]
     if targets is not None:
         return choose_targets(targets, columns, source.name)
     if labels is not None:
-        return read_labels(open_source(labels), columns)
+        return read_label_list(open_source(labels), columns)
     if table.targets is not None:
         return list(table.targets)
-    beside_it = beside(source.path)
-    if beside_it is not None:
-        return read_labels(open_source(beside_it), columns)
+    found = find_label_list(source.path)
+    if found is not None:
+        return read_label_list(open_source(found), columns)
     raise NoTargetsError(
-        f"read_table: nothing says which columns of {source.name!r} are class variables; give targets=, by"
+        f"read_table: the class variables of {source.name!r} are not known; give targets=, by"
         f" name, pattern or position, of {', '.join(columns[:8])}{' ...' if len(columns) > 8 else ''}."
     )

@@ -1,4 +1,4 @@
-"""Where a file's bytes come from, what it is called in messages, and of which format it is."""
+"""The content of a file, its name in messages, and its format."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Where: TypeAlias = str | Path | IO[Any]
 FORMATS = ("arff", "csv", "mat", "parquet", "svmlight", "tsv")
 
 MAX_CELLS = 100_000_000
-"""Cells that a sparse file may have when it is spread out: 0.8 GB."""
+"""Cells that a sparse file may have as a dense table: 0.8 GB."""
 
-_SUFFIXES = {
+SUFFIXES = {
     ".arff": "arff", ".csv": "csv", ".txt": "csv", ".tsv": "tsv", ".tab": "tsv", ".mat": "mat",
     ".parquet": "parquet", ".pq": "parquet", ".svm": "svmlight", ".svmlight": "svmlight",
     ".libsvm": "svmlight",
@@ -32,13 +32,13 @@ _SVMLIGHT = re.compile(rb"(?:[-+.,\deE]*|\d+:[^\s:]+)(?:[ \t]+(?:qid|\d+):[^\s:]
 
 
 @dataclass(frozen=True)
-class Source:
+class FileContent:
     """The content of a file, unpacked, with a name for messages.
 
     Parameters
     ----------
     name : str
-        The path, "standard input", or what a file object calls itself.
+        The path, "standard input", or the name of a file object.
     content : bytes
     path : Path or None
         None where there is no file on disk.
@@ -58,7 +58,7 @@ class Source:
         return Path(name).stem or "data"
 
     def error(self, found: str, line: int | None = None) -> DataFormatError:
-        """Return the error about this file; `found` says what is wrong and what to do."""
+        """Return the error about this file; `found` is the problem and what to do."""
         line = None if line is None else line + self.lines_before
         where = f"{self.name!r}" + (f", line {line:,}" if line is not None else "")
         return DataFormatError(f"read_table: {where}: {found}", line=line)
@@ -80,23 +80,23 @@ class Source:
         return [line.removesuffix("\r") for line in self.text().split("\n")]
 
 
-def open_source(where: Where) -> Source:
+def open_source(where: Where) -> FileContent:
     """Read everything that a path, "-" (standard input) or a file object has, and unpack gzip."""
     if isinstance(where, (str, Path)) and str(where) != "-":
         path = Path(where).expanduser()
         with opening(path, "read_table"):
             content = path.read_bytes()
-        return _unpacked(Source(str(where), content, path))
+        return _unpacked(FileContent(str(where), content, path))
     stream = sys.stdin.buffer if isinstance(where, (str, Path)) else where
     require_stream(stream, "read_table")
     name = "standard input" if stream is sys.stdin.buffer else str(getattr(stream, "name", "file object"))
     read = stream.read()
-    return _unpacked(Source(name, read.encode() if isinstance(read, str) else bytes(read), None))
+    return _unpacked(FileContent(name, read.encode() if isinstance(read, str) else bytes(read), None))
 
 
 @contextmanager
 def opening(path: Path, reader: str) -> Iterator[None]:
-    """Say in one sentence why a reader cannot have a file."""
+    """Turn errors of opening a file into an `InputError` with the reason."""
     try:
         yield
     except FileNotFoundError:
@@ -114,27 +114,31 @@ def require_stream(stream: Any, reader: str) -> None:
         )
 
 
-def _unpacked(source: Source) -> Source:
+def _unpacked(source: FileContent) -> FileContent:
     if not source.content.startswith(b"\x1f\x8b"):
         return source
     try:
         content = gzip.decompress(source.content)
     except (OSError, EOFError, zlib.error):
         source.fail("the gzip file is damaged or cut short; copy it again.")
-    return Source(source.name, content, source.path)
+    return FileContent(source.name, content, source.path)
 
 
 # -- formats -----------------------------------------------------------------------------------------------
 
 
-def detect(source: Source, asked: str | None) -> str:
+def detect(source: FileContent, asked: str | None) -> str:
     """Return the format: the one asked for, that of the suffix, or what the content looks like."""
     if asked is not None:
         if asked not in FORMATS:
             raise InputError(f"read_table: format must be one of {', '.join(FORMATS)}; found {asked!r}.")
         return asked
-    suffix = Path(source.name.removesuffix(".gz")).suffix.lower()
-    return _SUFFIXES.get(suffix) or _looks_like(source.content)
+    return suffix_format(source.name) or _looks_like(source.content)
+
+
+def suffix_format(name: str) -> str | None:
+    """Return the format of the suffix before .gz; None if it is unknown."""
+    return SUFFIXES.get(Path(name.removesuffix(".gz")).suffix.lower())
 
 
 def _looks_like(content: bytes) -> str:
@@ -152,8 +156,8 @@ def _looks_like(content: bytes) -> str:
     return "tsv" if first.count(b"\t") > first.count(b",") else "csv"
 
 
-def require_cells(source: Source, n_rows: int, n_columns: int) -> None:
-    """Refuse a sparse file that would not fit into memory once it is spread out."""
+def require_cells(source: FileContent, n_rows: int, n_columns: int) -> None:
+    """Refuse a sparse file that would not fit into memory as a dense table."""
     if n_rows * n_columns > MAX_CELLS:
         source.fail(
             f"{n_rows:,} rows of {n_columns:,} columns are more than the {MAX_CELLS:,} cells that fit into a"

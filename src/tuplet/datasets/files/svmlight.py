@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from tuplet.datasets.files.source import Source, Where, open_source, require_cells
-from tuplet.datasets.files.table import Table
+from tuplet.datasets.files.source import FileContent, Where, open_source, require_cells
+from tuplet.datasets.files.table import FileTable
 
 _LAST_INDEX = 2**31 - 2
 
@@ -46,17 +46,17 @@ def read_svmlight(source: Where) -> tuple[sparse.csr_array, pd.DataFrame]:
     return X, Y
 
 
-def read_svmlight_table(source: Source) -> Table:
+def read_svmlight_table(source: FileContent) -> FileTable:
     """Read an SVM-light file and spread it out: features `x1`, ... named by their index, labels `y1`, ..."""
     X, Y, first = _read(source)
     n, d = X.shape
     require_cells(source, n, d)
     frame = pd.DataFrame(X.toarray(), columns=[f"x{index + first}" for index in range(d)])
     # Without any label there are rows to be predicted.
-    return Table(pd.concat([frame, Y], axis=1), tuple(Y.columns) or None, source.stem)
+    return FileTable(pd.concat([frame, Y], axis=1), tuple(Y.columns) or None, source.stem)
 
 
-def _read(source: Source) -> tuple[sparse.csr_array, pd.DataFrame, int]:
+def _read(source: FileContent) -> tuple[sparse.csr_array, pd.DataFrame, int]:
     """Return features, labels, and the index of the first feature."""
     rows, data, indices, starts = [], array("d"), array("i"), array("q", [0])
     for number, line in enumerate(source.lines(), start=1):
@@ -76,7 +76,7 @@ def _read(source: Source) -> tuple[sparse.csr_array, pd.DataFrame, int]:
     return X, _label_frame(source, rows), first
 
 
-def _labels(source: Source, text: str, line: int) -> list[int]:
+def _labels(source: FileContent, text: str, line: int) -> list[int]:
     labels = []
     for part in text.split(",") if text else ():
         try:
@@ -89,7 +89,9 @@ def _labels(source: Source, text: str, line: int) -> list[int]:
     return labels
 
 
-def _features(source: Source, parts: list[str], line: int, indices: array[int], data: array[float]) -> None:
+def _features(
+    source: FileContent, parts: list[str], line: int, indices: array[int], data: array[float]
+) -> None:
     last = -1
     for part in parts:
         index, _, value = part.partition(":")
@@ -108,7 +110,7 @@ def _features(source: Source, parts: list[str], line: int, indices: array[int], 
         last = number
 
 
-def _label_frame(source: Source, rows: list[list[int]]) -> pd.DataFrame:
+def _label_frame(source: FileContent, rows: list[list[int]]) -> pd.DataFrame:
     distinct = sorted(set().union(*rows))
     require_cells(source, len(rows), len(distinct))
     position = {label: j for j, label in enumerate(distinct)}

@@ -1,9 +1,10 @@
-"""What every reader returns, before features and class variables are told apart."""
+"""All columns of a file, how they become a data set, and the note that writers add for readers."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,20 +12,23 @@ import pandas as pd
 from pandas.api.types import is_string_dtype
 
 from tuplet.datasets.base import Dataset
-from tuplet.datasets.files.source import Source
+from tuplet.datasets.files.source import FileContent
+from tuplet.exceptions import InputError
 
 _ZONE = r"(?:Z|[+-]\d\d:?\d\d)"
 _ZONED = re.compile(rf".*\d\d:\d\d.*{_ZONE}")
 _DATE = re.compile(rf"\d{{4}}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?{_ZONE}?)?")
-"""Dates and points in time of ISO 8601; the order of others, such as 1/2/2024, is anybody's guess."""
+"""Dates and points in time of ISO 8601; the order of day and month in others, as 1/2/2024, is ambiguous."""
 
 SHIPPED = ("__train__", "__fold__")
-"""Columns that are no features: the training rows of a split, and the fold of each test row."""
+"""Columns that are not features: the training rows of a split, and the fold of each test row."""
+
+_JSON = (str, int, float, bool)
 
 
 @dataclass(frozen=True)
-class Table:
-    """All columns of a file, and what the file itself says about them.
+class FileTable:
+    """All columns of a file, and what the file itself declares about them.
 
     Parameters
     ----------
@@ -50,7 +54,7 @@ class Table:
     guessed: bool = False
 
 
-def take_shipped(table: Table, source: Source) -> Table:
+def take_shipped(table: FileTable, source: FileContent) -> FileTable:
     """Return the table with the columns `__train__` and `__fold__` taken out as split and folds."""
     frame, train, folds = table.frame, table.train, table.folds
     if "__train__" in frame:
@@ -62,7 +66,7 @@ def take_shipped(table: Table, source: Source) -> Table:
     return replace(table, frame=frame.drop(columns=shipped), train=train, folds=folds)
 
 
-def _whole(column: pd.Series, source: Source) -> npt.NDArray[np.intp]:
+def _whole(column: pd.Series, source: FileContent) -> npt.NDArray[np.intp]:
     try:
         numbers = column.astype(str).replace({"True": "1", "False": "0"}).astype(float).to_numpy()
         whole = numbers.astype(np.intp) if np.isfinite(numbers).all() else None
@@ -73,8 +77,8 @@ def _whole(column: pd.Series, source: Source) -> npt.NDArray[np.intp]:
     return whole
 
 
-def make_dataset(table: Table, targets: list[str]) -> Dataset:
-    """Tell features and class variables apart; names with two leading underscores are never features."""
+def make_dataset(table: FileTable, targets: list[str]) -> Dataset:
+    """Separate features and class variables; names with two leading underscores are never features."""
     chosen = set(targets)
     features = [name for name in table.frame if name not in chosen and not str(name).startswith("__")]
     Y = table.frame[targets].copy()
@@ -118,3 +122,121 @@ def as_label(column: pd.Series) -> pd.Series:
         if len(known) and (np.abs(known) < 2**53).all() and (known == np.floor(known)).all():
             return column.astype("Int64" if len(known) < len(column) else "int64")
     return column
+
+
+# -- notes -------------------------------------------------------------------------------------------------
+
+
+def require_writable(dataset: Dataset, writer: str) -> None:
+    """Refuse names that are no strings or occur twice, which files cannot keep."""
+    seen: set[object] = set()
+    for name in (*dataset.Y.columns, *dataset.X.columns):
+        if not isinstance(name, str) or not name or name in seen or "\0" in name:
+            raise InputError(
+                f"{writer}: columns need names that are strings, each once; found {name!r}; rename it."
+            )
+        seen.add(name)
+
+
+def make_note(dataset: Dataset, writer: str) -> dict[str, Any]:
+    """Return what brings the columns of a data set back exactly, and which are targets; fit for JSON."""
+    return {
+        "version": 1,
+        "name": dataset.name,
+        "description": dataset.description,
+        "rows": len(dataset.X),
+        "targets": list(dataset.Y.columns),
+        "types": {str(name): _type(column, writer) for name, column in dataset.frame.items()},
+    }
+
+
+def make_split_note(dataset: Dataset) -> dict[str, Any]:
+    """Return split and folds, for files in which a column of them would be taken for a feature by others."""
+    note: dict[str, Any] = {}
+    if dataset.train is not None:
+        note["train"] = "".join(np.where(dataset.train, "1", "0"))
+    if dataset.folds is not None:
+        note["folds"] = dataset.folds.tolist()
+    return note
+
+
+def _type(column: pd.Series, writer: str) -> Any:
+    if not isinstance(column.dtype, pd.CategoricalDtype):
+        return str(column.dtype)
+    categories = column.cat.categories.tolist()
+    if not all(isinstance(category, _JSON) for category in categories):
+        raise InputError(
+            f"{writer}: the categories of {column.name!r} must be text, numbers or booleans; convert them."
+        )
+    return {"categories": categories, "ordered": bool(column.cat.ordered)}
+
+
+def apply_note(table: FileTable, note: dict[str, Any], source: FileContent) -> FileTable:
+    """Return the table as it was written."""
+    try:
+        return _applied(table, note)
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        source.fail(
+            f"the note about types and targets does not fit the rows ({type(error).__name__}: {error}); copy"
+            " the file again."
+        )
+
+
+def _applied(table: FileTable, note: dict[str, Any]) -> FileTable:
+    targets, types, n = [str(name) for name in note["targets"]], note["types"], note["rows"]
+    if n != len(table.frame) or set(types) != set(table.frame.columns) - set(SHIPPED):
+        raise ValueError(f"written were {n} rows, found {len(table.frame)}, or other columns")
+    frame = pd.DataFrame(
+        {
+            name: _typed(column, types[name]) if name in types else column
+            for name, column in table.frame.items()
+        }
+    )
+    train = np.array([mark == "1" for mark in note["train"]]) if "train" in note else None
+    folds = np.array(note["folds"], dtype=np.intp) if "folds" in note else None
+    if any(shipped is not None and shipped.shape != (n,) for shipped in (train, folds)):
+        raise ValueError("the split is not one of these rows")
+    return replace(
+        table,
+        frame=frame,
+        targets=tuple(targets),
+        name=str(note["name"]),
+        description=str(note["description"]),
+        train=train,
+        folds=folds,
+        exact=True,
+    )
+
+
+def _typed(column: pd.Series, dtype_note: Any) -> pd.Series:
+    is_nominal = isinstance(column.dtype, pd.CategoricalDtype)
+    if isinstance(dtype_note, dict):
+        dtype = pd.CategoricalDtype(dtype_note["categories"], ordered=dtype_note["ordered"])
+        if not is_nominal:
+            return pd.Series(pd.Categorical(column, dtype=dtype), name=column.name)
+        if len(dtype.categories) < len(column.cat.categories):
+            raise ValueError(f"{column.name!r} has other categories")
+        return pd.Series(_recoded(column, dtype), name=column.name)
+    if not is_nominal:
+        return column if str(column.dtype) == dtype_note else column.astype(dtype_note)
+    # Labels that are not Categoricals are nominal in ARFF, which MEKA requires.
+    values = column.astype(object)
+    if dtype_note in ("bool", "boolean"):
+        values = values.map({"0": False, "1": True})
+    elif dtype_note not in ("str", "object", "string"):
+        values = values.map(_number, na_action="ignore")
+    return values.astype(dtype_note)
+
+
+def _recoded(column: pd.Series, dtype: pd.CategoricalDtype) -> pd.Categorical:
+    """Return the same values as categories of `dtype`, which files may have as text, or not have all."""
+    places = {str(category): code for code, category in enumerate(dtype.categories)}
+    codes = np.array([places[str(category)] for category in column.cat.categories] + [-1], dtype=np.intp)
+    return pd.Categorical.from_codes(codes[column.cat.codes.to_numpy()], dtype=dtype)
+
+
+def _number(text: str) -> int | float:
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)

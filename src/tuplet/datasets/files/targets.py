@@ -1,12 +1,17 @@
-"""Which columns are the class variables: by name, pattern or position."""
+"""Which columns are the class variables: by name, pattern or position, or by Mulan's list of labels."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import TypeAlias
+from xml.etree import ElementTree
+from xml.sax.saxutils import quoteattr
 
+from tuplet.datasets.files.source import FileContent
 from tuplet.exceptions import InputError
 
 Target: TypeAlias = str | int | slice | re.Pattern[str]
@@ -16,6 +21,8 @@ _REGEX = "re:"
 _NUMBER = re.compile(r"-?\d+")
 _SLICE = re.compile(r"(-?\d+)?:(-?\d+)?")
 _SHOWN = 12
+_NAMESPACE = "http://mulan.sourceforge.net/labels"
+_PART = re.compile(r"[-_](train|test)$")
 
 
 def choose_targets(targets: Targets, columns: Sequence[str], where: str) -> list[str]:
@@ -49,7 +56,7 @@ def _matching(target: Target, columns: Sequence[str], where: str) -> Sequence[st
     found = columns[target] if isinstance(target, slice) else _named(target, columns)
     if not found:
         raise InputError(
-            f"read_table: {where!r} has no column that targets={_said(target)} stands for; its columns are"
+            f"read_table: {where!r} has no column that targets={_as_text(target)} stands for; its columns are"
             f" {_listing(columns)}."
         )
     return found
@@ -89,10 +96,70 @@ def _compiled(pattern: str) -> re.Pattern[str]:
         ) from None
 
 
-def _said(target: str | slice | re.Pattern[str]) -> str:
+def _as_text(target: str | slice | re.Pattern[str]) -> str:
     return repr(target.pattern if isinstance(target, re.Pattern) else target)
 
 
 def _listing(columns: Sequence[str]) -> str:
     more = len(columns) - _SHOWN
     return ", ".join(columns[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+# -- Mulan's lists of labels -------------------------------------------------------------------------------
+
+
+def find_label_list(path: Path | None) -> Path | None:
+    """Return the label list beside x.arff: x.xml, or that of x-train or x-test; None if there is none."""
+    if path is None:
+        return None
+    stem = Path(path.name.removesuffix(".gz")).stem
+    names = [f"{stem}.xml", f"{_PART.sub('', stem)}.xml"]
+    return next((path.with_name(name) for name in names if path.with_name(name).is_file()), None)
+
+
+def read_label_list(source: FileContent, columns: list[str]) -> list[str]:
+    """Return the labels of a list, in its order, parents before their children.
+
+    Parameters
+    ----------
+    source : FileContent
+        The list.
+    columns : list of str
+        The columns of the data, which must have all labels.
+    """
+    names = _names(source)
+    known = set(columns)
+    # Some lists escape quotes as ARFF does, although XML does not require it.
+    names = [name if name in known else re.sub(r"\\(.)", r"\1", name) for name in names]
+    lacking = [name for name in names if name not in known]
+    if lacking:
+        source.fail(
+            f"the data have no column {lacking[0]!r} ({len(lacking)} in all); give the list of this set."
+        )
+    if len(set(names)) < len(names):
+        twice = next(name for name, count in Counter(names).items() if count > 1)
+        source.fail(f"the label {twice!r} is listed twice; remove one.")
+    return names
+
+
+def format_label_list(names: list[str]) -> str:
+    """Return Mulan's list of these labels."""
+    lines = [f"  <label name={quoteattr(name)}></label>\n" for name in names]
+    return (
+        f'<?xml version="1.0" encoding="utf-8"?>\n<labels xmlns="{_NAMESPACE}">\n{"".join(lines)}</labels>\n'
+    )
+
+
+def _names(source: FileContent) -> list[str]:
+    # Entities can make a small file grow without bounds, and lists of labels do not need them.
+    if b"<!" in re.sub(rb"<!--.*?-->", b"", source.content, flags=re.DOTALL):
+        source.fail("a list of labels has no document type and no entities; remove them.")
+    try:
+        root = ElementTree.fromstring(source.content)
+    except (ElementTree.ParseError, ValueError, LookupError) as error:
+        line = getattr(error, "position", (None,))[0]
+        source.fail(f"this is no well-formed XML ({error}); copy it again.", line)
+    names = [each.get("name") for each in root.iter() if each.tag.rpartition("}")[2] == "label"]
+    if not names or None in names:
+        source.fail('expected <label name="..."/> elements, each with a name; give targets= instead.')
+    return [str(name) for name in names]

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_string_dtype
 
-from tuplet.datasets.files.source import Source
-from tuplet.datasets.files.table import Table
+from tuplet.datasets.files.source import FileContent
+from tuplet.datasets.files.table import FileTable
 
 _COMMA_NUMBER = r"[+-]?\d+(?:,\d+)?(?:[eE][+-]?\d+)?"
 
@@ -21,12 +21,12 @@ MISSING = ["", "?", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL"]
 """Fields that hold no value; "None" is text, as it is an answer in many questionnaires."""
 
 
-def read_csv(source: Source) -> Table:
-    """Read a table whose first line tells the separator: the most frequent of comma, semicolon and tab."""
+def read_csv(source: FileContent) -> FileTable:
+    """Read a table; its separator is the most frequent of comma, semicolon and tab in the first line."""
     return _read(source, None)
 
 
-def read_tsv(source: Source) -> Table:
+def read_tsv(source: FileContent) -> FileTable:
     """Read a table with tabs between its fields."""
     return _read(source, "\t")
 
@@ -36,7 +36,7 @@ def separator(header: str) -> str:
     return max(",;\t", key=header.count)
 
 
-def _read(source: Source, mark: str | None) -> Table:
+def _read(source: FileContent, mark: str | None) -> FileTable:
     text = _clean(source)
     if not text.strip():
         source.fail("the file is empty; expected a line with the names of the columns.")
@@ -47,10 +47,10 @@ def _read(source: Source, mark: str | None) -> Table:
     frame = _frame(source, text, mark, header, names_first=True, words=_codes(source, text, mark, header))
     if not len(frame):
         source.fail("there are no rows after the names of the columns.")
-    return Table(frame, None, source.stem, guessed=True)
+    return FileTable(frame, None, source.stem, guessed=True)
 
 
-def _codes(source: Source, text: str, mark: str, header: list[str]) -> list[str]:
+def _codes(source: FileContent, text: str, mark: str, header: list[str]) -> list[str]:
     """Return columns of digits some of which begin with a zero: codes, which are others as numbers."""
     if not re.search(rf'[{mark}\n"]0\d+(?:["{mark}\n]|\Z)', text):
         return []
@@ -63,13 +63,18 @@ def _is_code(column: pd.Series) -> bool:
 
 
 def parse_rows(
-    source: Source, mark: str, header: Sequence[str], *, words: Sequence[str] = (), names_first: bool = False
+    source: FileContent,
+    mark: str,
+    header: Sequence[str],
+    *,
+    words: Sequence[str] = (),
+    names_first: bool = False,
 ) -> pd.DataFrame:
     """Return the rows of a piece of a table, whose columns are known.
 
     Parameters
     ----------
-    source : Source
+    source : FileContent
         Whole lines.
     mark : str
         The separator.
@@ -85,7 +90,7 @@ def parse_rows(
     return _frame(source, text, mark, list(header), names_first=names_first, words=words)
 
 
-def _clean(source: Source) -> str:
+def _clean(source: FileContent) -> str:
     """Return the text, with one character at the end of each line."""
     text = source.text()
     if "\0" in text:
@@ -94,7 +99,7 @@ def _clean(source: Source) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def read_names(source: Source, text: str, mark: str) -> list[str]:
+def read_names(source: FileContent, text: str, mark: str) -> list[str]:
     """Return the names of the columns of a table, whose first line has them."""
     try:
         header = next((row for row in csv.reader(StringIO(text), delimiter=mark, strict=True) if row), [])
@@ -110,7 +115,7 @@ def read_names(source: Source, text: str, mark: str) -> list[str]:
     return header
 
 
-def _require_fields(source: Source, text: str, mark: str, expected: int) -> None:
+def _require_fields(source: FileContent, text: str, mark: str, expected: int) -> None:
     """Refuse rows with too few or too many fields, which pandas would fill up or push into the index."""
     if '"' in text:
         wrong = _first_wrong_quoted(source, text, mark, expected)
@@ -137,7 +142,7 @@ def _first_wrong_plain(text: str, mark: str, expected: int) -> tuple[int, int] |
     return None if not len(wrong) else (int(wrong[0]) + 1, int(fields[wrong[0]]))
 
 
-def _first_wrong_quoted(source: Source, text: str, mark: str, expected: int) -> tuple[int, int] | None:
+def _first_wrong_quoted(source: FileContent, text: str, mark: str, expected: int) -> tuple[int, int] | None:
     reader = csv.reader(StringIO(text, newline=""), delimiter=mark, strict=True)
     try:
         for row in reader:
@@ -149,7 +154,13 @@ def _first_wrong_quoted(source: Source, text: str, mark: str, expected: int) -> 
 
 
 def _frame(
-    source: Source, text: str, mark: str, header: list[str], *, names_first: bool, words: Sequence[str] = ()
+    source: FileContent,
+    text: str,
+    mark: str,
+    header: list[str],
+    *,
+    names_first: bool,
+    words: Sequence[str] = (),
 ) -> pd.DataFrame:
     try:
         with warnings.catch_warnings():

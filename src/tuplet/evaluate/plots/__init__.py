@@ -4,15 +4,12 @@ All take numbers and frames that are computed elsewhere, and return the axes on 
 """
 
 from tuplet.evaluate.plots.boxes import plot_centred_boxes
-from tuplet.evaluate.plots.differences import plot_differences
-from tuplet.evaluate.plots.groups import groups_from_difference, groups_from_p_values
-from tuplet.evaluate.plots.pairs import plot_pairs
-from tuplet.evaluate.plots.ranks import plot_critical_differences
+from tuplet.evaluate.plots.pairs import plot_differences, plot_pairs
+from tuplet.evaluate.plots.ranks import groups_from_difference, plot_critical_differences
 from tuplet.plots.calibration import plot_calibration
 
 __all__ = [
     "groups_from_difference",
-    "groups_from_p_values",
     "plot_calibration",
     "plot_centred_boxes",
     "plot_critical_differences",

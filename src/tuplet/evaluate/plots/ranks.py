@@ -1,4 +1,4 @@
-"""The diagram of critical differences."""
+"""The diagram of critical differences, and the groups of models that it joins."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from tuplet.evaluate.plots.groups import groups_from_difference
 from tuplet.exceptions import InputError
 from tuplet.plots.canvas import BLUE, GREY, INK, caption, new_axes
 from tuplet.space.words import shorten
@@ -43,8 +42,8 @@ def plot_critical_differences(
         Of the test of Nemenyi, drawn as a bracket above the axis. Models whose ranks differ by less are
         joined.
     groups : list of lists of names, optional
-        Models that do not differ, for tests without a critical difference: see `groups_from_p_values`. They
-        replace the groups that the critical difference gives.
+        Models that do not differ, for tests without a critical difference. They replace the groups that the
+        critical difference gives.
     title : str
         Above the picture.
     ax : matplotlib Axes, optional
@@ -92,6 +91,37 @@ def plot_critical_differences(
 
 
 # -- what is drawn -----------------------------------------------------------------------------------------
+
+
+def groups_from_difference(ranks: pd.Series, critical_difference: float) -> list[list[str]]:
+    """Return the largest groups of models whose average ranks differ by less than the critical difference.
+
+    Parameters
+    ----------
+    ranks : Series
+        Average rank of each model.
+    critical_difference : float
+        Ranks that differ by this much or more differ significantly.
+
+    Returns
+    -------
+    list of lists of names
+        Of at least two models, from the best rank to the worst.
+
+    Examples
+    --------
+    >>> ranks = pd.Series({"chain": 1.4, "powerset": 2.1, "independent": 3.2, "prior": 3.3})
+    >>> groups_from_difference(ranks, 1.2)
+    [['chain', 'powerset'], ['powerset', 'independent', 'prior']]
+    """
+    ordered = ranks.sort_values(kind="stable")
+    values, names = ordered.to_numpy(dtype=float), list(ordered.index)
+    ends = [int(np.count_nonzero(values - value < critical_difference)) for value in values]
+    return [
+        names[start:end]
+        for start, end in enumerate(ends)
+        if end - start > 1 and (start == 0 or end > ends[start - 1])
+    ]
 
 
 def _ordered(ranks: pd.Series) -> pd.Series:

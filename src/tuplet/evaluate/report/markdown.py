@@ -7,7 +7,7 @@ from typing import Literal
 
 import pandas as pd
 
-from tuplet.evaluate.report.widths import align_left, align_right, display_width
+from tuplet.evaluate.report.terminal import align_left, align_right, display_width
 from tuplet.exceptions import InputError
 from tuplet.pages.grid import Cell, Grid, ScoreTable, lay_out
 

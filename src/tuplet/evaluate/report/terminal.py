@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shutil
 import textwrap
+import unicodedata
 from typing import Literal
 
 import pandas as pd
 
-from tuplet.evaluate.report.widths import align_left, align_right, display_width
 from tuplet.exceptions import InputError
 from tuplet.pages.grid import Cell, Grid, ScoreTable, lay_out
 from tuplet.space.words import shorten
@@ -76,6 +76,30 @@ def text_table(
     ]
     blocks = [_block(names, part, bool(grid.ranks)) for part in _parts(names, columns, available)]
     return "\n".join(["\n\n".join(blocks), *_legend(grid, _STARS[best], available)])
+
+
+def display_width(text: str) -> int:
+    """Return how many columns of a terminal a text takes: wide characters two, combining ones none.
+
+    Examples
+    --------
+    >>> display_width("naïve"), display_width("数据")
+    (5, 4)
+    """
+    return sum(
+        0 if unicodedata.combining(char) else 1 + (unicodedata.east_asian_width(char) in "WF")
+        for char in text
+    )
+
+
+def align_left(text: str, width: int) -> str:
+    """Return a text with spaces behind it."""
+    return text + " " * (width - display_width(text))
+
+
+def align_right(text: str, width: int) -> str:
+    """Return a text with spaces before it."""
+    return " " * (width - display_width(text)) + text
 
 
 def _name_column(grid: Grid) -> list[str]:

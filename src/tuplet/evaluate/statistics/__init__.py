@@ -1,12 +1,12 @@
 """Statistics of comparisons: whether one model is better than another, beyond chance.
 
 Scores come as a pandas DataFrame, a row for each data set (or fold) and a column for each model; GREATER IS
-BETTER, so pass the negative of a loss. Rows with a gap are left out, and every result says how many.
+BETTER, so pass the negative of a loss. Rows with a gap are left out; every result has their number.
 
 | question | ask |
 |---|---|
 | do any of the models differ? | `friedman`, `friedman_aligned` |
-| which pairs differ? | `nemenyi`, `conover`, `all_pairs`, `wilcoxon_pairs` |
+| which pairs differ? | `nemenyi`, `conover`, `all_pairs` |
 | which differ from this one? | `versus_control` |
 | is a better than b? | `wilcoxon`, `bayesian_signed_rank` |
 | on how many data sets is it? | `paired_t` |
@@ -22,9 +22,16 @@ Benavoli, Corani, Demšar, Zaffalon, Time for a change: a tutorial for comparing
 Bayesian analysis, JMLR 18, 2017.
 """
 
-from tuplet.evaluate.statistics.adjust import holm
 from tuplet.evaluate.statistics.bayes import BayesianSignedRank, bayesian_signed_rank
-from tuplet.evaluate.statistics.posthoc import all_pairs, conover, nemenyi, versus_control
+from tuplet.evaluate.statistics.posthoc import (
+    ControlTests,
+    PairTests,
+    all_pairs,
+    conover,
+    holm,
+    nemenyi,
+    versus_control,
+)
 from tuplet.evaluate.statistics.ranks import (
     AlignedFriedman,
     Friedman,
@@ -32,8 +39,7 @@ from tuplet.evaluate.statistics.ranks import (
     friedman,
     friedman_aligned,
 )
-from tuplet.evaluate.statistics.results import ControlTests, PairTests
-from tuplet.evaluate.statistics.signed_ranks import SignedRanks, wilcoxon, wilcoxon_pairs
+from tuplet.evaluate.statistics.signed_ranks import SignedRanks, wilcoxon
 from tuplet.evaluate.statistics.ttests import PairedT, paired_t
 
 __all__ = [
@@ -55,5 +61,4 @@ __all__ = [
     "paired_t",
     "versus_control",
     "wilcoxon",
-    "wilcoxon_pairs",
 ]

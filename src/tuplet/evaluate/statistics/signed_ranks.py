@@ -9,11 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from tuplet.evaluate.statistics.adjust import holm, spread
-from tuplet.evaluate.statistics.ranks import mean_ranks, plain_ranks
-from tuplet.evaluate.statistics.results import PairTests
 from tuplet.evaluate.statistics.scores import (
-    check_alpha,
     check_choice,
     complete_rows,
     differences,
@@ -108,60 +104,6 @@ def wilcoxon(scores: pd.DataFrame, a: Any, b: Any, *, zeros: Zeros = "split") ->
         r_minus,
         z,
         p_value,
-        len(complete.values),
-        complete.n_left_out,
-    )
-
-
-def wilcoxon_pairs(
-    scores: pd.DataFrame,
-    *,
-    adjust: Literal["holm"] | None = "holm",
-    zeros: Zeros = "split",
-    alpha: float = 0.05,
-) -> PairTests:
-    """Wilcoxon's signed-rank tests of all pairs, adjusted by Holm.
-
-    Parameters
-    ----------
-    scores : DataFrame, shape (n, k)
-        Rows are data sets, columns are models, greater is better. All pairs use the same rows, those without
-        any gap.
-    adjust : {"holm", None}
-    zeros : {"split", "drop"}
-        See `wilcoxon`.
-    alpha : float
-
-    Returns
-    -------
-    PairTests
-        Its `advantage` is the difference of the two rank sums.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> scores = pd.DataFrame({"a": range(2, 10), "b": range(1, 9), "c": [3, 1, 5, 3, 7, 5, 9, 7]})
-    >>> wilcoxon_pairs(scores)
-    Wilcoxon with Holm: 1 of 3 pairs differ at 0.05 (a > b); 8 rows
-    """
-    check_alpha("wilcoxon_pairs", alpha)
-    check_choice("wilcoxon_pairs", "adjust", adjust, ("holm", None))
-    check_choice("wilcoxon_pairs", "zeros", zeros, ("split", "drop"))
-    complete = complete_rows("wilcoxon_pairs", scores, finite=True)
-    k = len(complete.models)
-    first, second = np.triu_indices(k, 1)
-    tests = [_test(complete.values[:, [i, j]], zeros) for i, j in zip(first, second, strict=True)]
-    p_values = np.array([test[3] for test in tests])
-    ahead = np.zeros((k, k))
-    ahead[first, second] = [test[0] - test[1] for test in tests]
-    return PairTests(
-        "Wilcoxon with Holm" if adjust else "Wilcoxon",
-        pd.DataFrame(
-            spread(holm(p_values) if adjust else p_values, k), index=complete.models, columns=complete.models
-        ),
-        pd.DataFrame(ahead - ahead.T, index=complete.models, columns=complete.models),
-        mean_ranks(plain_ranks(complete.values), complete, "average rank"),
-        alpha,
         len(complete.values),
         complete.n_left_out,
     )

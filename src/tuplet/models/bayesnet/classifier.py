@@ -25,9 +25,7 @@ from tuplet.models.bayesnet.views import Columns, FeatureViews
 from tuplet.models.explanation import LocalNetwork
 from tuplet.models.given_edges import Pairs, given_edges
 from tuplet.models.links import estimators_by_variable
-from tuplet.pages import Section
 from tuplet.progress import Show
-from tuplet.report.parts import graph_section
 from tuplet.typing import Codes, Floats, Seed
 
 if TYPE_CHECKING:
@@ -294,11 +292,6 @@ class BayesNetClassifier(JointClassifier):
         """
         return self._graph.plot(title, ax)
 
-    def _report_sections(self) -> list[Section]:
-        proof = "No graph has a better score." if self.proven_ else _gap_text(self.gap_)
-        text = f"{proof} Strengths are what the score of the child loses without that parent, over all rows."
-        return [graph_section(self.plot, self.edges(), text)]
-
     def explain(self, X: Any, row: int = 0) -> LocalNetwork:
         """Bayesian network p(y | x) of one row of X: its tables, and how strong each edge is for this row.
 
@@ -315,9 +308,3 @@ class BayesNetClassifier(JointClassifier):
         network = LocalNetwork(cast(FactorGraph, joint.distribution), self.parents_, joint.space, row)
         observed = self._network.observed(self._validate(X, self._estimators(joint.space.names)), network.row)
         return replace(network, observed=observed)
-
-
-def _gap_text(gap: float) -> str:
-    if not np.isfinite(gap):
-        return "Whether other graphs have a better score is not known."
-    return f"Other graphs have a score that is better by {gap:.3g} nats at most."

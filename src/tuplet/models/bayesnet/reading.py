@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from tuplet.plots import plot_graph
+from tuplet.delegates import delegate
 from tuplet.structure import Edge, LocalScores, ParentSets
 
 if TYPE_CHECKING:
@@ -72,7 +72,8 @@ class Graph:
         n = len(self.names) + len(self.features)
         parents = tuple(tuple(sorted(p for p, c in self.strengths if c == child)) for child in range(n))
         groups = ["class"] * len(self.names) + ["feature"] * len(self.features)
-        return plot_graph(
+        return delegate(
+            "plot_graph",
             parents,
             (*self.names, *self.features),
             strengths=self.strengths,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, final
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from tuplet.delegates import delegate
 from tuplet.exceptions import InputError
 from tuplet.inference import Engine, Exact, Factor
 from tuplet.joint import FactorGraph, JointDistribution
@@ -30,17 +31,10 @@ from tuplet.networks import (
     read_bif,
     write_bif,
 )
-from tuplet.pages import Section
-from tuplet.plots.three_part import plot_three_part
-from tuplet.report.pieces import picture
-from tuplet.structure import ParentSets
 from tuplet.typing import UNKNOWN, Codes, Floats, Seed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-_DRAWN = 16
-"""Features that a report draws: a row of more would be too wide for a page."""
 
 
 @final
@@ -276,12 +270,12 @@ class GenerativeBayesNetClassifier(JointClassifier):
         return summary_text(self.graph_, self.space_, self.columns_.names, self.score_)
 
     def plot(self, *, component: int | None = None, title: str = "", ax: Axes | None = None) -> Axes:
-        """Draw the graph: classes above, features below, components side by side.
+        """Draw the graph of classes and features, each in a colour of its own; see `tuplet.plots.plot_graph`.
 
         Parameters
         ----------
         component : int, optional
-            Position in `components_` of the only component to draw, for graphs that are too wide as a whole.
+            Position in `components_` of the only component to draw, for graphs that are too large as a whole.
         title : str
         ax : matplotlib Axes, optional
             Where to draw; by default a new figure.
@@ -296,32 +290,11 @@ class GenerativeBayesNetClassifier(JointClassifier):
                     f" {component!r}."
                 )
             classes, features = graph.components[component]
-        return self._draw(classes, features, title, ax)
-
-    def _draw(
-        self, classes: tuple[int, ...], features: tuple[int, ...], title: str = "", ax: Axes | None = None
-    ) -> Axes:
-        """Draw the graph of some classes and features."""
-        graph = self.graph_
-        return plot_three_part(
-            _within(graph.class_parents, classes, classes),
-            _within(graph.bridge_parents, features, classes),
-            _within(graph.feature_parents, features, features),
-            [self.space_.names[c] for c in classes],
-            [self.columns_.names[f] for f in features],
-            title=title,
-            ax=ax,
+        shown = (*classes, *(graph.n_classes + f for f in features))
+        names = (*self.space_.names, *self.columns_.names)
+        return delegate(
+            "plot_class_feature_graph", graph.parents, names, graph.n_classes, shown=shown, title=title, ax=ax
         )
-
-    def _report_sections(self) -> list[Section]:
-        text = "\n\n".join(self.summary().split("\n"))
-        below = tuple(f for f, above in enumerate(self.bridge_parents_) if above)
-        drawn = f"{_DRAWN} of {len(below)}" if len(below) > _DRAWN else "all"
-        caption = f"Classes, and below them features that depend on one ({drawn})"
-        classes = tuple(range(self.space_.n_variables))
-        return [
-            Section("Graph", text, figures=[picture(lambda: self._draw(classes, below[:_DRAWN]), caption)])
-        ]
 
     def to_network(self) -> Network:
         """Return the model as a Bayesian network with named states, the classes first."""
@@ -358,9 +331,3 @@ class GenerativeBayesNetClassifier(JointClassifier):
         model.score_ = float("nan")
         model._take(graph, tables)
         return model
-
-
-def _within(parents: ParentSets, children: tuple[int, ...], among: tuple[int, ...]) -> ParentSets:
-    """Return the parents of some children, as places among those that are looked at; others are left out."""
-    place = {v: i for i, v in enumerate(among)}
-    return tuple(tuple(place[p] for p in parents[v] if p in place) for v in children)

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
-import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
+from tuplet.delegates import delegate
 from tuplet.exceptions import InputError
 from tuplet.joint import JointDistribution, Mixture
 from tuplet.local.inputs import Features, n_rows
@@ -19,17 +19,11 @@ from tuplet.models.mixtures.annealing import Annealed
 from tuplet.models.mixtures.em import EMSettings, MixtureState
 from tuplet.models.mixtures.growth import Growth, grow, refit_all
 from tuplet.models.mixtures.sources import Source
-from tuplet.pages import Section
-from tuplet.plots.path import LearningPath, plot_path
 from tuplet.progress import Show
-from tuplet.report.parts import named_table, path_pictures
 from tuplet.typing import Codes, Floats, Seed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-_SLIGHT = 0.001
-"""Weight below which a report leaves a component out."""
 
 MakeSource = Callable[[Floats | None], Source]
 """Shares (n,) of the rows to learn from, or None for all, -> where components come from."""
@@ -134,35 +128,12 @@ class GrownMixture(JointClassifier):
 
     # -- reading the model --------------------------------------------------------------------------------
 
-    @property
-    def _path(self) -> LearningPath | None:
-        """Held-out log-likelihood for every number of components that was tried; None if it was given."""
-        scores = self.validation_path_
-        if not scores:
-            return None
-        return LearningPath(
-            np.arange(1, len(scores) + 1),
-            scores,
-            f"number of {self._sizes.called}",
-            "held-out log-likelihood per row",
-            chosen=len(self.components_),
-        )
-
     def plot_path(self, *, title: str = "", ax: Axes | None = None) -> Axes:
         """Draw the log-likelihood of rows held out for every number of components that was tried."""
         check_is_fitted(self, "space_")
-        path = self._path
-        if path is None:
+        if not self.validation_path_:
             raise InputError("plot_path: the number of components was given, so there is no path to draw.")
-        return plot_path(path, title=title, ax=ax)
-
-    def _report_sections(self) -> list[Section]:
-        called, shown = self._sizes.called, self.weights_ >= _SLIGHT
-        lines = pd.DataFrame({"number": 1 + np.flatnonzero(shown), "weight": self.weights_[shown]})
-        rest = f"; {(~shown).sum()} below {_SLIGHT} are left out" if not shown.all() else ""
-        table = named_table(lines, f"Weights of the {called}{rest}")
-        figures = path_pictures(self._path, f"How many {called} it took")
-        return [Section("Mixture", tables=[table], figures=figures)]
+        return delegate("plot_learning_path", self, title=title, ax=ax)
 
 
 def _is_number(value: Any) -> bool:

@@ -4,25 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
+from tuplet.delegates import delegate
 from tuplet.exceptions import InputError
 from tuplet.models.base import JointClassifier
-from tuplet.pages import Section
-from tuplet.plots.probit import plot_correlations, plot_trace
 from tuplet.probit.draws import Draws
 from tuplet.probit.summary import combination_table, correlation_table
-from tuplet.report.parts import named_table, strongest
-from tuplet.report.pieces import picture
 from tuplet.typing import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-_PAIRS = 25
-"""Correlations that a report lists."""
 
 
 class ProbitReport(JointClassifier):
@@ -57,9 +50,11 @@ class ProbitReport(JointClassifier):
         return combination_table(joint, self.space_.names, k, level)
 
     def plot_correlations(self, *, arrange: bool = False, title: str = "", ax: Axes | None = None) -> Axes:
-        """Draw the posterior mean of the correlation matrix; see `tuplet.plots.probit.plot_correlations`."""
+        """Draw the posterior mean of the correlation matrix; see `tuplet.plots.plot_correlations`."""
         check_is_fitted(self, "space_")
-        return plot_correlations(self.correlation_, self.space_.names, arrange=arrange, title=title, ax=ax)
+        return delegate(
+            "plot_correlations", self.correlation_, self.space_.names, arrange=arrange, title=title, ax=ax
+        )
 
     def plot_trace(self, first: str, second: str, *, title: str = "", ax: Axes | None = None) -> Axes:
         """Draw the correlation of two class variables, named, along the chains."""
@@ -69,19 +64,4 @@ class ProbitReport(JointClassifier):
             if name not in names:
                 raise InputError(f"plot_trace: there is no class variable {name!r}; there are {names}.")
         traces = self.draws_.correlations[:, :, names.index(first), names.index(second)]
-        return plot_trace(traces, f"{first}, {second}", title=title, ax=ax)
-
-    def _report_sections(self) -> list[Section]:
-        if self.space_.n_variables < 2:
-            return []
-        i, j = np.triu_indices(self.space_.n_variables, k=1)
-        values = self.draws_.correlations.reshape(-1, *self.correlation_.shape)[:, i, j]
-        low, high = np.quantile(values, [0.025, 0.975], axis=0)
-        names = np.array(self.space_.names, dtype=object)
-        columns = {"variable": names[i], "and": names[j], "mean": self.correlation_[i, j]}
-        table = pd.DataFrame({**columns, "from": low, "to": high})
-        shown = strongest(table, "mean", _PAIRS)
-        caption = "Correlations of the latent variables: means and 95 % credible intervals"
-        many = f", the strongest {_PAIRS}" if len(table) > _PAIRS else ""
-        figure = picture(lambda: self.plot_correlations(arrange=True), "Correlations given x")
-        return [Section("Correlations", tables=[named_table(shown, caption + many)], figures=[figure])]
+        return delegate("plot_trace", traces, f"{first}, {second}", title=title, ax=ax)

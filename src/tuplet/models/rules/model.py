@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from tuplet.delegates import delegate
 from tuplet.exceptions import InputError
 from tuplet.models.rules.beliefs import read_beliefs, read_priors
 from tuplet.models.rules.expert import learn_beside, split_experts
 from tuplet.models.rules.variables import read_variables, widened
 from tuplet.models.validation import row_index, validate_weights
-from tuplet.plots.rules import plot_rule_effects
 from tuplet.prediction import JointPrediction
 from tuplet.progress import Show
 from tuplet.rules import NoisyOr, Rule, RuleJoint, RuleSet, compile_rules
@@ -192,7 +192,7 @@ class RuleModel:
         self, beliefs: Mapping[str, Any], row: int = 0, *, title: str = "", ax: Axes | None = None
     ) -> Axes:
         """Draw the explanation of a row; see `plot_rule_effects`."""
-        return plot_rule_effects(self.explain(beliefs, row), title=title, ax=ax)
+        return delegate("plot_rule_effects", self.explain(beliefs, row), title=title, ax=ax)
 
     def contributions(self, beliefs: Mapping[str, Any], Y: Any = None) -> Any:
         """Return the rules sorted by what they contribute to these rows, or to the likelihood of labels Y."""

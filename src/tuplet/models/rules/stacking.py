@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
+from tuplet.delegates import delegate
 from tuplet.exceptions import InputError
 from tuplet.joint import JointDistribution
 from tuplet.local.inputs import Features, n_rows
@@ -18,11 +19,7 @@ from tuplet.models.rules.changes import ChangeableRules
 from tuplet.models.rules.expert import Experts, learn_beside, split_experts
 from tuplet.models.rules.held_out import HeldOut, held_out_beliefs
 from tuplet.models.rules.sources import make_sources
-from tuplet.pages import Section
-from tuplet.plots.path import LearningPath, plot_path
-from tuplet.plots.rules import plot_rule_effects
 from tuplet.progress import Show
-from tuplet.report.parts import named_table, path_pictures
 from tuplet.rules import NoisyOr, Rule, RuleJoint, compile_rules
 from tuplet.rules.calibration import CalibrationKind, learn_calibrator
 from tuplet.rules.effects import contributions
@@ -274,46 +271,14 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
 
     def plot_explanation(self, X: Any, row: int = 0, *, title: str = "", ax: Axes | None = None) -> Axes:
         """Draw the explanation of a row; see `plot_rule_effects`."""
-        return plot_rule_effects(self.explain(X, row), title=title, ax=ax)
-
-    @property
-    def _path(self) -> LearningPath | None:
-        """Gain of held-out rows for every number of rules that was tried; None if it was given."""
-        learned = self.learned_
-        if not learned.sizes:
-            return None
-        return LearningPath(
-            (0, *learned.sizes),
-            (0.0, *learned.held_out),
-            "number of rules",
-            "held-out gain in log-likelihood per row",
-            errors=(0.0, *learned.held_out_error),
-            chosen=len(learned.terms),
-        )
+        return delegate("plot_rule_effects", self.explain(X, row), title=title, ax=ax)
 
     def plot_path(self, *, title: str = "", ax: Axes | None = None) -> Axes:
         """Draw what rules add to the log-likelihood of rows held out, for every number of rules tried."""
         check_is_fitted(self, "space_")
-        path = self._path
-        if path is None:
+        if not self.learned_.sizes:
             raise InputError("plot_path: the number of rules was given, so there is no path to draw.")
-        return plot_path(path, title=title, ax=ax)
-
-    def _report_sections(self) -> list[Section]:
-        gains = dict(zip(self.contributions_["rule"], self.contributions_["log_likelihood"], strict=True))
-        lines = pd.DataFrame(
-            {
-                "rule": range(1, len(self.rules_) + 1),
-                "sentence": [str(rule) for rule in self.rules_],
-                "gain per row": [gains.get(rule.title, np.nan) for rule in self.rules_],
-            }
-        )
-        text = (
-            f"{self.learned_.summary}\n\nThe gain is the mean log-likelihood of a training row that is lost"
-            " without a learned rule."
-        )
-        tables = [named_table(lines, "Rules", digits=4)] if len(lines) else []
-        return [Section("Rules", text, tables, path_pictures(self._path, "How many rules it took"))]
+        return delegate("plot_learning_path", self, title=title, ax=ax)
 
     def contributions(self, X: Any, Y: Any = None) -> Any:
         """Return all rules sorted by what they contribute to rows X, or to the likelihood of labels Y."""

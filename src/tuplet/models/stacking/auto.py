@@ -10,6 +10,7 @@ import pandas as pd
 from joblib import effective_n_jobs
 from sklearn.utils.validation import check_is_fitted
 
+from tuplet.delegates import delegate
 from tuplet.exceptions import InputError
 from tuplet.joint import JointDistribution
 from tuplet.local.inputs import Features
@@ -26,10 +27,7 @@ from tuplet.models.stacking.clock import Clock, Crew
 from tuplet.models.stacking.held_out import Rows, fit_on, make_folds
 from tuplet.models.stacking.members import named_models
 from tuplet.models.stacking.race import Race
-from tuplet.pages import Section
-from tuplet.plots.path import LearningPath, plot_path
 from tuplet.progress import Progress, Show, duration_text
-from tuplet.report.parts import member_sections, mixture_section
 from tuplet.rules import RuleSet
 from tuplet.typing import Codes, Floats, Seed
 
@@ -249,38 +247,12 @@ class AutoJointClassifier(JointClassifier):
 
     # -- reading the model --------------------------------------------------------------------------------
 
-    @property
-    def _path(self) -> LearningPath | None:
-        """Held-out log-likelihood of the models over time, beside that of the mixture."""
-        if not len(self.race_):
-            return None
-        return LearningPath(
-            self.race_["seconds"],
-            self.race_["log_likelihood"],
-            "seconds since the start",
-            "held-out log-likelihood per row",
-            level=self.log_likelihood_,
-            level_name="the mixture",
-            names=tuple(self.race_["model"]),
-        )
-
     def plot_path(self, *, title: str = "", ax: Axes | None = None) -> Axes:
         """Draw the held-out log-likelihood of the models over time, and that of the mixture."""
         check_is_fitted(self, "space_")
-        path = self._path
-        if path is None:
+        if not len(self.race_):
             raise InputError("plot_path: there was no time for a race, so there is no path to draw.")
-        return plot_path(path, title=title, ax=ax)
-
-    def _report_sections(self) -> list[Section]:
-        text = self.summary_
-        if np.isfinite(self.log_likelihood_):
-            text += f"\n\nHeld-out joint log-likelihood of the mixture: {self.log_likelihood_:.4f} per row."
-        parts = ", ".join(f"{name} ({weight:.2f})" for name, weight in self.weights_.items())
-        text += f"\n\nThe models of the mixture and their weights: {parts}."
-        lines = self.leaderboard_.rename(columns={"fit_seconds": "fit (s)", "predict_seconds": "predict (s)"})
-        about = mixture_section(text, lines, "Models that were tried", self.reliability_, self._path)
-        return [about, *member_sections(self.models_, self.weights_)]
+        return delegate("plot_learning_path", self, title=title, ax=ax)
 
 
 class _Ticker:

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, final
 
 import numpy as np
-import pandas as pd
 from sklearn.utils import Tags, get_tags
 
 from tuplet.exceptions import InputError
@@ -19,9 +18,7 @@ from tuplet.models.stacking.blend import Blend, find_blend
 from tuplet.models.stacking.held_out import Fold, HeldOut, Rows, fit_on, judge, make_folds
 from tuplet.models.stacking.members import named_models
 from tuplet.models.stacking.tempering import n_tables
-from tuplet.pages import Section
 from tuplet.progress import Progress, Show
-from tuplet.report.parts import member_sections, mixture_section
 from tuplet.typing import Codes, Floats, Seed
 
 
@@ -163,18 +160,6 @@ class JointStackingClassifier(JointClassifier):
 
     def _predict_joint(self, X: Features) -> JointDistribution:
         return self._blend.joint(X, self.models_)
-
-    def _report_sections(self) -> list[Section]:
-        lines = pd.DataFrame(
-            {
-                "model": list(self.weights_),
-                "held-out log-likelihood per row": [self.log_likelihoods_.get(n) for n in self.weights_],
-                "weight": list(self.weights_.values()),
-            }
-        ).sort_values("weight", ascending=False, kind="stable")
-        text = f"Held-out joint log-likelihood of the mixture: {self.log_likelihood_:.4f} per row."
-        about = mixture_section(text, lines, "Models", self.reliability_)
-        return [about, *member_sections(self.models_, self.weights_)]
 
     # -- conventions --------------------------------------------------------------------------------------
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any, Literal, final
 
 import numpy as np
-import pandas as pd
 
 from tuplet.exceptions import InputError
 from tuplet.joint import JointDistribution
@@ -17,13 +15,8 @@ from tuplet.models.links import estimators_by_variable
 from tuplet.models.mixtures.base import mixture_of
 from tuplet.models.trees.learners import make_trees, random_tree
 from tuplet.models.trees.logistic import joints_of
-from tuplet.pages import Section
-from tuplet.report.parts import named_table
-from tuplet.structure import ParentSets, edges
+from tuplet.structure import ParentSets
 from tuplet.typing import Codes, Floats, Seed
-
-_SHOWN = 25
-"""Edges that a report lists."""
 
 
 @final
@@ -104,15 +97,6 @@ class TreeEnsembleClassifier(JointClassifier):
     def _predict_joint(self, X: Features) -> JointDistribution:
         joints = joints_of(self.components_, X)
         return mixture_of(joints, np.full(len(joints), 1 / len(joints)), n_rows(X))
-
-    def _report_sections(self) -> list[Section]:
-        names = self.space_.names
-        counts = Counter(edge for tree in self.parents_ for edge in edges(tree)).most_common(_SHOWN)
-        lines = pd.DataFrame(
-            [(names[parent], names[child], n) for (parent, child), n in counts],
-            columns=["parent", "child", "trees"],
-        )
-        return [Section("Trees", tables=[named_table(lines, "Most frequent edges")])] if len(lines) else []
 
 
 def _random_trees(m: int, n_trees: int, rng: np.random.Generator) -> tuple[ParentSets, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, Literal, final
 
 import numpy as np
@@ -19,15 +18,9 @@ from tuplet.models.trees.anything import Trees
 from tuplet.models.trees.learners import make_trees
 from tuplet.models.trees.logistic import joints_of
 from tuplet.models.trees.source import TreeSource
-from tuplet.pages import Section
-from tuplet.plots import plot_graph
 from tuplet.progress import Show
-from tuplet.report.pieces import picture
 from tuplet.structure import ParentSets
 from tuplet.typing import Codes, Floats, Seed
-
-_SHOWN = 3
-"""Trees that a report draws, those of the largest weights."""
 
 
 @final
@@ -182,12 +175,3 @@ class TreeMixtureClassifier(GrownMixture):
 
     def _joints(self, X: Features) -> Sequence[JointDistribution]:
         return joints_of(self.components_, X)
-
-    def _report_sections(self) -> list[Section]:
-        heaviest = np.argsort(-self.weights_, kind="stable")[:_SHOWN]
-        names = self.space_.names
-        figures = [
-            picture(partial(plot_graph, self.parents_[k], names), f"Tree of weight {self.weights_[k]:.2f}")
-            for k in heaviest
-        ]
-        return [*super()._report_sections(), Section("Trees", figures=figures)]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, final
 import numpy as np
 import pandas as pd
 
+from tuplet.delegates import delegate
 from tuplet.exceptions import InputError
 from tuplet.joint import FactorGraph, JointDistribution
 from tuplet.local.inputs import Features
@@ -16,9 +17,6 @@ from tuplet.models.explanation import LocalNetwork
 from tuplet.models.given_edges import Pairs, given_edges, given_parents
 from tuplet.models.links import estimators_by_variable
 from tuplet.models.trees.learners import make_trees, random_tree
-from tuplet.pages import Section
-from tuplet.plots import plot_graph
-from tuplet.report.parts import graph_section
 from tuplet.structure import ParentSets, best_forest
 from tuplet.typing import Codes, Floats, Seed
 
@@ -199,11 +197,9 @@ class TreeClassifier(JointClassifier):
         strengths = None
         if self.gains_ is not None:
             strengths = {(p[0], i): float(self.gains_[p[0], i]) for i, p in enumerate(self.parents_) if p}
-        return plot_graph(self.parents_, self.space_.names, strengths=strengths, title=title, ax=ax)
-
-    def _report_sections(self) -> list[Section]:
-        text = "" if self.gains_ is None else "Strengths are gains in held-out log-likelihood, over all rows."
-        return [graph_section(self.plot, self.edges(), text)]
+        return delegate(
+            "plot_graph", self.parents_, self.space_.names, strengths=strengths, title=title, ax=ax
+        )
 
     def explain(self, X: Any, row: int = 0) -> LocalNetwork:
         """Tree p(y | x) of one row of X: its tables, and how strong each edge is for this row.

@@ -1,0 +1,58 @@
+"""References to packages above models and predictions: files, plots and pages, imported on first use.
+
+Methods such as `save`, `report` and `plot` delegate through this table. It is the only place where a lower
+package names a higher one.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+DELEGATES = {
+    "save_model": "tuplet.persistence:save_model",
+    "write_report": "tuplet.report:write_report",
+    "plot_class_feature_graph": "tuplet.plots.graph:plot_class_feature_graph",
+    "plot_correlations": "tuplet.plots:plot_correlations",
+    "plot_graph": "tuplet.plots:plot_graph",
+    "plot_learning_path": "tuplet.report.paths:plot_learning_path",
+    "plot_prediction_combinations": "tuplet.plots.predictions:plot_prediction_combinations",
+    "plot_prediction_coverage": "tuplet.plots.predictions:plot_prediction_coverage",
+    "plot_prediction_dependence": "tuplet.plots.predictions:plot_prediction_dependence",
+    "plot_prediction_marginals": "tuplet.plots.predictions:plot_prediction_marginals",
+    "plot_prediction_reliability": "tuplet.plots.predictions:plot_prediction_reliability",
+    "plot_prediction_table": "tuplet.plots.predictions:plot_prediction_table",
+    "plot_rule_effects": "tuplet.plots:plot_rule_effects",
+    "plot_trace": "tuplet.plots:plot_trace",
+}
+"""Name of a delegate -> "module:function"."""
+
+
+@overload
+def delegate(name: Literal["save_model", "write_report"], *args: Any, **options: Any) -> None: ...
+
+
+@overload
+def delegate(name: str, *args: Any, **options: Any) -> Axes: ...
+
+
+def delegate(name: str, *args: Any, **options: Any) -> Any:
+    """Call a function of a higher package by its name in `DELEGATES`.
+
+    Parameters
+    ----------
+    name : str
+    *args, **options
+        Arguments of the function.
+
+    Examples
+    --------
+    >>> ax = delegate("plot_graph", ((), (0,)), ["rain", "wet"])
+    >>> [text.get_text() for text in ax.texts]
+    ['rain', 'wet']
+    """
+    module, _, function = DELEGATES[name].partition(":")
+    return getattr(import_module(module), function)(*args, **options)
