@@ -27,7 +27,6 @@ from collections.abc import Collection
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn._loss._loss import CyLossFunction  # its __module__ is "_loss" before scikit-learn 1.8
 
 from tuplet.exceptions import ModelFileError
 from tuplet.persistence.registry import SCHEMA, is_ours, path_of, walk
@@ -62,9 +61,6 @@ _PRIVATE = frozenset(
         "sklearn.model_selection._split.KFold",
         "sklearn.model_selection._split.StratifiedKFold",
         "sklearn.utils._bunch.Bunch",
-        # Scorers of scikit-learn before 1.8 hold these.
-        "sklearn.utils._metadata_requests.MetadataRequest",
-        "sklearn.utils._metadata_requests.MethodMetadataRequest",
         *(f"sklearn.gaussian_process.kernels.{kernel}" for kernel in _KERNELS),
     }
 )
@@ -87,7 +83,7 @@ _ALLOWED = {
     "RandomGeneratorNode": r"numpy\.random\._generator\.Generator",
     "TypeNode": r"builtins\.(str|int|float|bool|object)|numpy\.\w+",
     "FunctionNode": r"numpy\.\w+|scipy\.special\.\w+(\.\w+)?",
-    "LossNode": rf"{re.escape(CyLossFunction.__module__)}\.Cy\w+|sklearn\.linear_model\._sgd_fast\.\w+",
+    "LossNode": r"sklearn\._loss\._loss\.Cy\w+|sklearn\.linear_model\._sgd_fast\.\w+",
     "ObjectNode": r"sklearn\.[\w.]+",
 }
 """Loaders and the types that they may name; for the last ones the lists of skops apply as well."""
