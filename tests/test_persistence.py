@@ -3,6 +3,8 @@
 import datetime
 import decimal
 import io
+import json
+import zipfile
 
 import numpy as np
 import pandas as pd
@@ -29,19 +31,30 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 from all_models import MODELS, data, fitted, table
+from tuplet import MixedNaiveBayes, RuleSet, TemperatureScaled
+from tuplet.evaluate import StratifiedFolds
 from tuplet.exceptions import ModelFileError
+from tuplet.inference import BeliefPropagation
+from tuplet.joint import Enumerate, MonteCarlo
 from tuplet.joint.base import all_outcomes
+from tuplet.losses import Abstain, CostMatrix, FBeta, Hamming, Jaccard, SubsetZeroOne
 from tuplet.models import (
+    BayesNetClassifier,
     ChainClassifier,
     DecisionClassifier,
     IndependentClassifier,
+    JointStackingClassifier,
     NeighborClassifier,
     PowersetClassifier,
     PriorClassifier,
+    ProbitClassifier,
+    RuleStackingClassifier,
 )
 from tuplet.persistence import load_model, read_header, save_model
+from tuplet.persistence.recipes import rewrite
+from tuplet.persistence.registry import NAMES, walk
 
-pytest.importorskip("skops")
+skops = pytest.importorskip("skops.io")
 
 
 def mixed(n=36):
@@ -58,6 +71,25 @@ def through_a_file(model, tmp_path, **settings):
     path = tmp_path / "model.tuplet"
     save_model(model, path, **settings)
     return load_model(path, **settings)
+
+
+def types_in(data):
+    """Return "module:class" of every node of what skops wrote."""
+    schema = json.loads(zipfile.ZipFile(io.BytesIO(data)).read("schema.json"))
+    return {f"{node['__module__']}:{node['__class__']}" for node, _ in walk(schema)}
+
+
+def assert_registered(model):
+    """Every class of tuplet in a model has a name, and no file has a module of tuplet."""
+    ours = {path for path in types_in(skops.dumps(rewrite(model))) if path.startswith("tuplet.")}
+    missing = sorted(path for path in ours if path not in NAMES)
+    assert not missing, f"tuplet.persistence.registry lacks {', '.join(missing)}"
+
+
+def assert_no_modules(path):
+    types = types_in(zipfile.ZipFile(path).read("model.skops"))
+    assert not [name for name in types if name.startswith("tuplet.")]
+    assert f"tuplet:{read_header(path).model}" in types
 
 
 def assert_same_predictions(one, other, X):
@@ -80,11 +112,60 @@ def assert_same_predictions(one, other, X):
 def test_every_model_predicts_the_same_after_a_round_trip(name, tmp_path):
     X, _ = table(name)
     model = fitted(name)
+    assert_registered(model)
     loaded = through_a_file(model, tmp_path)
+    assert_no_modules(tmp_path / "model.tuplet")
     assert type(loaded) is type(model)
     assert_same_predictions(model, loaded, X[:36])
     assert repr(loaded) == repr(model)
     clone(loaded)
+
+
+LOSSES = [Hamming(), SubsetZeroOne(), FBeta(2.0), Jaccard(), Abstain(Hamming(), 0.2)]
+FORMULAS = "rain=dry & late -> wind=calm\nrain=dry xor late\nnot (rain=dry <-> late | wind=calm)"
+RULES = {"n_rules": 0, "n_folds": 2, "progress": False}
+VARIANTS = {
+    **{repr(loss): DecisionClassifier(PriorClassifier(), loss) for loss in LOSSES},
+    "costs": DecisionClassifier(PriorClassifier(), CostMatrix([1 - np.eye(k) for k in (2, 3, 2)])),
+    "enumerated chains": ChainClassifier(engine=Enumerate()),
+    "sampled chains": ChainClassifier(engine=MonteCarlo()),
+    "temperature": IndependentClassifier(TemperatureScaled(GaussianNB())),
+    "naive Bayes": IndependentClassifier(MixedNaiveBayes()),
+    "network of naive Bayes": BayesNetClassifier(MixedNaiveBayes(), engine=BeliefPropagation()),
+    "network of others": BayesNetClassifier(GaussianNB(), max_parents=1),
+    "parents": BayesNetClassifier(discrete_as="parents", max_parents=1, parametrisation="split"),
+    "gate": JointStackingClassifier([PriorClassifier(), PowersetClassifier()], cv=2, gate=True),
+    "folds": JointStackingClassifier([PriorClassifier(), IndependentClassifier()], cv=StratifiedFolds(2)),
+    "several outputs": RuleStackingClassifier(RandomForestClassifier(3), multi_output=True, **RULES),
+    "formulas": RuleStackingClassifier(rules=list(RuleSet.from_text(FORMULAS)), **RULES),
+    **{
+        kind: RuleStackingClassifier(calibration=kind, **RULES)
+        for kind in ("platt", "isotonic", "temperature", "dirichlet")
+    },
+}
+"""Models that hold parts which those of `MODELS` do not."""
+
+
+@pytest.mark.filterwarnings("ignore::tuplet.exceptions.ApproximationWarning")
+@pytest.mark.parametrize("name", VARIANTS)
+def test_parts_of_all_kinds_are_registered_and_round_trip(name, tmp_path):
+    X, Y = mixed(60)
+    X = X[["b", "c", "d"]] if name not in ("naive Bayes", "network of naive Bayes", "parents") else X
+    Y = table("probit")[1] if name.startswith(("FBeta", "Jaccard")) else Y
+    model = clone(VARIANTS[name]).fit(X.drop(columns="day", errors="ignore"), Y)
+    assert_registered(model)
+    assert_same_predictions(model, through_a_file(model, tmp_path), X[list(model.feature_names_in_)])
+    assert_no_modules(tmp_path / "model.tuplet")
+
+
+@pytest.mark.filterwarnings("ignore::tuplet.exceptions.ApproximationWarning")
+@pytest.mark.parametrize("correlation", ["metropolis", "factors", "identity"])
+def test_probit_models_of_all_correlations_round_trip(correlation, tmp_path):
+    X, Y = table("probit")
+    draws = {"n_burn": 5, "n_draws": 10, "thin": 1, "n_chains": 2, "random_state": 0, "progress": False}
+    model = ProbitClassifier(correlation=correlation, **draws).fit(X, Y)
+    assert_registered(model)
+    assert_same_predictions(model, through_a_file(model, tmp_path), X[:5])
 
 
 ESTIMATORS = [

@@ -17,6 +17,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from draws import examples
 from tuplet.exceptions import MissingDependencyError, ModelFileError, TupletWarning
+from tuplet.losses import Hamming
 from tuplet.models import IndependentClassifier, PriorClassifier
 from tuplet.persistence import load_model, read_header, save_model
 from tuplet.persistence.archive import FORMAT
@@ -66,7 +67,7 @@ def test_a_truncated_file_is_an_error(intact, tmp_path_factory, data):
     path = tmp_path_factory.mktemp("short") / "model.tuplet"
     path.write_bytes(content[: data.draw(st.integers(0, len(content) - 1))])
     for read in (load_model, read_header):
-        with pytest.raises(ModelFileError, match="no model of tuplet"):
+        with pytest.raises(ModelFileError, match="not a model of tuplet"):
             read(path)
 
 
@@ -76,7 +77,7 @@ def test_what_is_no_model_at_all_is_an_error(tmp_path):
         load_model(path)
     for content in (b"", b"hello", b"PK\x03\x04" + bytes(100)):
         path.write_bytes(content)
-        with pytest.raises(ModelFileError, match="no model of tuplet"):
+        with pytest.raises(ModelFileError, match="not a model of tuplet"):
             load_model(path)
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("letter.txt", "hello")
@@ -107,8 +108,15 @@ def test_other_formats_say_why_they_cannot_be_read(tmp_path):
     path = saved(tmp_path)
     forge(path, header=lambda h: h.update(format=FORMAT + 1) or h["versions"].update(tuplet="9.9"))
     for read in (load_model, read_header):
-        with pytest.raises(ModelFileError, match=r"format 2, written by tuplet 9\.9; .* newer version"):
+        with pytest.raises(ModelFileError, match=rf"format {FORMAT + 1}, .* tuplet 9\.9; .* newer version"):
             read(path)
+
+
+def test_files_of_older_formats_are_refused(tmp_path):
+    path = saved(tmp_path)
+    forge(path, header=lambda h: h.update(format=FORMAT - 1))
+    with pytest.raises(ModelFileError, match=rf"format {FORMAT - 1}, .* fit and save the model again\.$"):
+        load_model(path)
 
 
 @pytest.mark.parametrize(
@@ -234,22 +242,25 @@ FORGERIES = {
     "map as key": keyed(node("TypeNode", "builtins.map"), "a"),
     "object as key": keyed(node("ObjectNode", "sklearn.naive_bayes.GaussianNB"), "a"),
     "list of commands": node("ListNode", "os.system", content=[]),
-    "made by tuplet": node(
-        "ConstructorFromReduceNode", "tuplet.models.chain.ChainClassifier", content=words("a")
-    ),
-    "list by tuplet": node("ListNode", "tuplet.models.chain.ChainClassifier", content=[]),
+    "made by tuplet": node("ConstructorFromReduceNode", "tuplet.ChainClassifier", content=words("a")),
+    "list by tuplet": node("ListNode", "tuplet.ChainClassifier", content=[]),
+    "tuple by tuplet": node("TupleNode", "tuplet.ChainClassifier", content=[]),
+    "class of tuplet": node("TypeNode", "tuplet.ChainClassifier"),
+    "key by tuplet": keyed(node("ObjectNode", "tuplet.ChainClassifier"), "a"),
+    "tuple as object": node("ObjectNode", "tuplet.LabelForm"),
+    "module path": node("ObjectNode", "tuplet.models.chain.ChainClassifier"),
+    "module path as name": node("ObjectNode", "tuplet.models.chain:ChainClassifier"),
     "what tuplet imports": node("ObjectNode", "tuplet.processes.Process"),
-    "what models import": node("ObjectNode", "tuplet.models.base.FeatureEncoder"),
-    "function of tuplet": node("FunctionNode", "tuplet.models.scaling.scale_columns"),
+    "function of tuplet": node("FunctionNode", "tuplet.load_model"),
     "module of tuplet": node("ObjectNode", "tuplet.models.nowhere.Thing"),
+    "unregistered name": node("ObjectNode", "tuplet.RuleModel"),
     "command line": node("ObjectNode", "tuplet.cli.app.Typer"),
-    "recipe as object": node("ObjectNode", "tuplet.persistence.recipes.Recipe"),
-    "unknown recipe": node(
-        "ConstructorFromReduceNode", "tuplet.persistence.recipes.Recipe", content=words("bomb")
-    ),
-    "bad recipe": node(
+    "recipe as object": node("ObjectNode", "tuplet.Recipe"),
+    "recipe by its module": node(
         "ConstructorFromReduceNode", "tuplet.persistence.recipes.Recipe", content=words("tree")
     ),
+    "unknown recipe": node("ConstructorFromReduceNode", "tuplet.Recipe", content=words("bomb")),
+    "bad recipe": node("ConstructorFromReduceNode", "tuplet.Recipe", content=words("tree")),
     "partial": node(
         "PartialNode",
         "functools.partial",
@@ -303,6 +314,22 @@ def test_a_forged_file_executes_nothing(name, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_types_of_tuplet_cannot_be_trusted_by_their_modules(tmp_path):
+    path = saved(tmp_path)
+    for name in ("tuplet.models.chain.ChainClassifier", "tuplet.models.rules.model.RuleModel"):
+        forge(
+            path, schema=lambda tree, name=name: attributes(tree).update(estimator=node("ObjectNode", name))
+        )
+        with pytest.raises(ModelFileError, match="not a registered type"):
+            load_model(path, trusted=[name])
+
+
+def test_a_registered_name_would_load(tmp_path):
+    path = saved(tmp_path)
+    forge(path, schema=lambda tree: attributes(tree).update(estimator=node("ObjectNode", "tuplet.Hamming")))
+    assert type(load_model(path).estimator) is Hamming
+
+
 def test_a_harmless_forgery_would_load(tmp_path):
     path = saved(tmp_path)
     harmless = keyed(node("TypeNode", "builtins.int"), "5")
@@ -316,14 +343,14 @@ def test_the_same_number_cannot_stand_for_two_things(tmp_path):
     trick["key_types"]["__id__"] = 77
     others = node("ListNode", "builtins.list", content=[]) | {"__id__": 77}
     forge(path, schema=lambda tree: attributes(tree).update(estimator=trick, n_jobs=others))
-    with pytest.raises(ModelFileError, match="for something else"):
+    with pytest.raises(ModelFileError, match="for another object"):
         load_model(path)
 
 
 def test_old_protocols_of_skops_are_refused(tmp_path):
     path = saved(tmp_path)
     forge(path, schema=lambda tree: tree.update(protocol=0))
-    with pytest.raises(ModelFileError, match="stored in a way"):
+    with pytest.raises(ModelFileError, match="protocol of skops"):
         load_model(path)
 
 
@@ -331,7 +358,7 @@ def test_a_forged_root_is_no_model(tmp_path):
     path = saved(tmp_path)
     harmless = node("JsonNode", "builtins.str", content="1") | {"protocol": 2}
     forge(path, schema=lambda tree: harmless)
-    with pytest.raises(ModelFileError, match="holds no model"):
+    with pytest.raises(ModelFileError, match="not hold a model"):
         load_model(path)
 
 
@@ -372,7 +399,7 @@ def test_trees_that_lead_nowhere_are_refused(field, value, tmp_path):
         if nodes.dtype.names and field in nodes.dtype.names:
             nodes[field][0] = value
             forge(path, members={name: npy(nodes)})
-    with pytest.raises(ModelFileError, match="lead nowhere"):
+    with pytest.raises(ModelFileError, match="invalid indices"):
         load_model(path)
 
 
@@ -387,7 +414,7 @@ def test_boosted_trees_that_lead_nowhere_are_refused(tmp_path):
             if nodes.dtype.names and field in nodes.dtype.names:
                 nodes[field][nodes["is_leaf"] == 0] = value
                 forge(path, members={name: npy(nodes)})
-        with pytest.raises(ModelFileError, match="lead nowhere"):
+        with pytest.raises(ModelFileError, match="invalid indices"):
             load_model(path)
 
 

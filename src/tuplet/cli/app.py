@@ -9,25 +9,65 @@ import typer
 
 import tuplet
 from tuplet.cli.catalogue import ESTIMATORS, MODELS, make_model, split_names
-from tuplet.cli.options import (
-    Data,
-    Estimator,
-    Format,
-    Ignore,
-    Json,
-    Known,
-    Loss,
-    Model,
-    Rules,
-    Saved,
-    Seed,
-    Settings,
-    Targets,
-    Trust,
-)
-from tuplet.cli.outputs import is_special, require_output
-from tuplet.cli.terminal import command, out, say, show
+from tuplet.cli.terminal import command, is_special, out, require_output, say, show
 from tuplet.exceptions import InputError
+
+# -- options that several commands share -------------------------------------------------------------------
+
+Data = Annotated[
+    str,
+    typer.Argument(
+        help="A table: CSV, TSV, Parquet, ARFF, MATLAB, SVM-light; - is standard input.", metavar="DATA"
+    ),
+]
+Saved = Annotated[
+    Path, typer.Argument(help="A model file, written by [bold]tuplet fit[/bold].", metavar="MODEL")
+]
+Targets = Annotated[
+    str | None,
+    typer.Option(
+        "--targets",
+        "-t",
+        help="Class variables, separated by commas: names, patterns (tag_*) or positions (-3:).",
+    ),
+]
+Ignore = Annotated[
+    str | None, typer.Option(help="Columns to exclude from the features, separated by commas.")
+]
+Format = Annotated[
+    str | None, typer.Option("--format", help="Format of the table, if its suffix does not determine it.")
+]
+Model = Annotated[
+    str, typer.Option("--model", "-m", help="Name of a model; [bold]tuplet models[/bold] lists them.")
+]
+Estimator = Annotated[str | None, typer.Option("--estimator", "-e", help="Base classifier of the model.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="Parameter of the model as parameter=value; may be repeated."),
+]
+Rules = Annotated[Path | None, typer.Option(help="File of expert rules: one rule per line, or JSON.")]
+Seed = Annotated[
+    int, typer.Option(min=0, help="Random seed. Results are reproducible unless a time limit is reached.")
+]
+Known = Annotated[
+    list[str] | None,
+    typer.Option("--known", help="Known label of all rows as variable=label; may be repeated."),
+]
+Loss = Annotated[
+    str | None,
+    typer.Option(
+        "--loss",
+        "-l",
+        help="Loss to minimise: subset, f1, f2, ...; by default that of the model, or hamming.",
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Trust = Annotated[
+    list[str] | None,
+    typer.Option("--trust", help="Further package.Class that the model file may hold; its code is executed."),
+]
+
+# -- commands ----------------------------------------------------------------------------------------------
 
 app = typer.Typer(
     help="Predict several categorical variables together.",
@@ -35,12 +75,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-data_app = typer.Typer(help="Benchmark sets, and tables from one format into another.", no_args_is_help=True)
+data_app = typer.Typer(help="List and export data sets, and convert tables.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
 
 
 @app.callback(invoke_without_command=True)
-def options(version: bool = typer.Option(False, "--version", help="Print the version and stop.")) -> None:
+def options(version: bool = typer.Option(False, "--version", help="Print the version and exit.")) -> None:
     """Predict several categorical variables together."""
     if version:
         typer.echo(f"tuplet {tuplet.__version__}")
@@ -52,7 +92,7 @@ def options(version: bool = typer.Option(False, "--version", help="Print the ver
 def fit(
     data: Data,
     targets: Targets = None,
-    out_file: Annotated[str, typer.Option("--out", "-o", help="Where the model goes.")] = "model.tuplet",
+    out_file: Annotated[str, typer.Option("--out", "-o", help="Model file to write.")] = "model.tuplet",
     model: Model = "auto",
     estimator: Estimator = None,
     time_budget: Annotated[float, typer.Option(min=0.1, help="Seconds for the model 'auto'.")] = 60.0,
@@ -62,8 +102,9 @@ def fit(
     seed: Seed = 0,
     format: Format = None,
 ) -> None:
-    """Learn a model from a table and save it."""
-    from tuplet.cli.fitting import fit_file, read_data
+    """Fit a model to a table and save it."""
+    from tuplet.cli.fitting import fit_file
+    from tuplet.cli.tables import read_data
 
     require_output(out_file, data, rules)
     chosen = make_model(
@@ -83,36 +124,42 @@ def predict(
     model: Saved,
     data: Data,
     out_file: Annotated[
-        str, typer.Option("--out", "-o", help="CSV, TSV, Parquet or JSON lines; - is standard output.")
+        str,
+        typer.Option(
+            "--out", "-o", help="CSV, TSV, Parquet or JSON lines file to write; - is standard output."
+        ),
     ] = "-",
     top_k: Annotated[
-        int, typer.Option("--top-k", "-k", min=0, help="Most probable combinations to list.")
+        int, typer.Option("--top-k", "-k", min=0, help="Number of most probable combinations to list.")
     ] = 0,
     loss: Loss = None,
     known: Known = None,
     use_labels: Annotated[
-        bool, typer.Option("--use-labels", help="Take labels that the table has as known.")
+        bool, typer.Option("--use-labels", help="Treat labels in the table as known.")
     ] = False,
     keep: Annotated[
-        str | None, typer.Option(help="Columns of the table that come along, with commas.")
+        str | None, typer.Option(help="Columns of the table to copy to the output, separated by commas.")
     ] = None,
     all_labels: Annotated[
-        bool, typer.Option("--all-labels", help="Probabilities of all labels, not only of the predicted.")
+        bool,
+        typer.Option(
+            "--all-labels", help="Give the probabilities of all labels, not only of those predicted."
+        ),
     ] = False,
     format: Format = None,
     out_format: Annotated[
-        str | None, typer.Option("--out-format", help="csv, tsv, parquet or jsonl.")
+        str | None, typer.Option("--out-format", help="Format of the output: csv, tsv, parquet or jsonl.")
     ] = None,
     trust: Trust = None,
 ) -> None:
-    """Predict the rows of a table: labels, their probabilities, and the likeliest combinations."""
-    from tuplet.cli.predicting import Ask, known_labels, predict_file
+    """Predict the rows of a table: labels, their probabilities, and the most probable combinations."""
+    from tuplet.cli.predicting import PredictRequest, known_labels, predict_file
 
     if out_file != "-":
         require_output(out_file, model, data, special=True)
     fitted = tuplet.load_model(model, trusted=trust or ())
     own = fitted.loss if isinstance(fitted, tuplet.DecisionClassifier) else "hamming"
-    ask = Ask(
+    request = PredictRequest(
         data=data,
         format=format,
         loss=own if loss is None else loss,
@@ -122,7 +169,7 @@ def predict(
         keep=list(dict.fromkeys(split_names(keep))),
         all_labels=all_labels,
     )
-    predict_file(fitted, ask, out_file, out_format)
+    predict_file(fitted, request, out_file, out_format)
 
 
 @app.command()
@@ -131,7 +178,7 @@ def evaluate(
     model: Saved, data: Data, as_json: Json = False, format: Format = None, trust: Trust = None
 ) -> None:
     """Score a model on a table whose labels are known."""
-    from tuplet.cli.scoring import evaluate_model
+    from tuplet.cli.fitting import evaluate_model
 
     evaluate_model(tuplet.load_model(model, trusted=trust or ()), data, format, as_json)
 
@@ -142,28 +189,37 @@ def compare(
     data: Data,
     targets: Targets = None,
     models: Annotated[
-        str, typer.Option("--models", help="Models, with commas; name:classifier chooses the one inside.")
+        str,
+        typer.Option(
+            "--models", help="Models, separated by commas; name:classifier sets the base classifier."
+        ),
     ] = "prior,independent,chain,powerset,chain:extra-trees",
-    folds: Annotated[int, typer.Option(min=2, help="Folds of the cross-validation.")] = 5,
+    folds: Annotated[int, typer.Option(min=2, help="Number of cross-validation folds.")] = 5,
     groups: Annotated[
         str | None,
-        typer.Option(help="Column, no feature, of what belongs together (a patient): never in two folds."),
+        typer.Option(help="Column of groups (such as patients); a group is never split between folds."),
     ] = None,
-    peers: Annotated[bool, typer.Option("--peers", help="Also what scikit-learn offers.")] = False,
+    peers: Annotated[
+        bool, typer.Option("--peers", help="Also compare with classifiers of scikit-learn.")
+    ] = False,
     out_file: Annotated[
-        str | None, typer.Option("--out", "-o", help="A page of HTML with tables, tests and pictures.")
+        str | None, typer.Option("--out", "-o", help="HTML page to write, with tables, tests and plots.")
     ] = None,
-    cache: Annotated[Path | None, typer.Option(help="Folder from which a stopped run goes on.")] = None,
-    time_limit: Annotated[float | None, typer.Option(min=0.1, help="Seconds for one fit.")] = None,
+    cache: Annotated[
+        Path | None, typer.Option(help="Folder for finished fits, from which an interrupted run continues.")
+    ] = None,
+    time_limit: Annotated[
+        float | None, typer.Option(min=0.1, help="Time limit of one fit in seconds.")
+    ] = None,
     time_budget: Annotated[float, typer.Option(min=0.1, help="Seconds for each fit of 'auto'.")] = 60.0,
-    jobs: Annotated[int, typer.Option(help="Fits at the same time; -1 uses all cores.")] = 1,
+    jobs: Annotated[int, typer.Option(help="Number of parallel fits; -1 uses all cores.")] = 1,
     ignore: Ignore = None,
     seed: Seed = 0,
     format: Format = None,
 ) -> None:
-    """Compare models on a table by cross-validation: the same folds for all."""
-    from tuplet.cli.fitting import read_data
-    from tuplet.cli.scoring import compare_models
+    """Compare models on a table by cross-validation with the same folds for all models."""
+    from tuplet.cli.fitting import compare_models
+    from tuplet.cli.tables import read_data
 
     if out_file is not None:
         require_output(out_file, data)
@@ -191,56 +247,55 @@ def compare(
 def explain(
     model: Saved,
     data: Data,
-    row: Annotated[int, typer.Option(min=0, help="Position of the row, from 0.")] = 0,
-    top_k: Annotated[int, typer.Option("--top-k", "-k", min=1, help="Combinations to list.")] = 5,
+    row: Annotated[int, typer.Option(min=0, help="Position of the row, starting at 0.")] = 0,
+    top_k: Annotated[int, typer.Option("--top-k", "-k", min=1, help="Number of combinations to list.")] = 5,
     known: Known = None,
     format: Format = None,
     trust: Trust = None,
 ) -> None:
-    """Show what a model believes of one row: combinations, labels, dependences, reasons."""
-    from tuplet.cli.explaining import explain_row
-    from tuplet.cli.predicting import Ask, known_labels
+    """Show the prediction of one row: combinations, labels, dependences, reasons."""
+    from tuplet.cli.predicting import PredictRequest, explain_row, known_labels
 
     fitted = tuplet.load_model(model, trusted=trust or ())
-    ask = Ask(data, format, "hamming", top_k, known_labels(fitted, known or []), False, [], False)
-    explain_row(fitted, ask, row)
+    request = PredictRequest(data, format, "hamming", top_k, known_labels(fitted, known or []))
+    explain_row(fitted, request, row)
 
 
 @app.command()
 @command
 def report(
     model: Saved,
-    data: Annotated[str | None, typer.Argument(help="A table, for scores and examples.")] = None,
-    out_file: Annotated[str, typer.Option("--out", "-o", help="Where the page goes.")] = "report.html",
+    data: Annotated[str | None, typer.Argument(help="A table for scores and examples.")] = None,
+    out_file: Annotated[str, typer.Option("--out", "-o", help="HTML page to write.")] = "report.html",
     format: Format = None,
     trust: Trust = None,
 ) -> None:
-    """Write one page of HTML about a model: data, scores, graph, rules, examples of rows."""
-    from tuplet.cli.tables import Columns
+    """Write an HTML page about a model: data, scores, graph, rules, example rows."""
+    from tuplet.cli.tables import ModelColumns
 
     require_output(out_file, model, data)
     fitted = tuplet.load_model(model, trusted=trust or ())
     X = Y = None
     if data is not None:
-        columns = Columns(fitted)
+        columns = ModelColumns(fitted)
         frame = columns.whole(data, format)
         X = columns.features_of(frame, data)
         Y = columns.labels_of(frame, data) if columns.has_labels(frame) else None
     fitted.report(out_file, X, Y)
-    say(f"Report in {out_file}.")
+    say(f"Report written to {out_file}.")
 
 
 @app.command()
 @command
 def info(
-    file: Annotated[str, typer.Argument(help="A model file, or a table.")],
+    file: Annotated[str, typer.Argument(help="A model file or a table.")],
     targets: Targets = None,
     as_json: Json = False,
     format: Format = None,
 ) -> None:
-    """Show what a model file or a table holds."""
-    from tuplet.cli.describing import describe_data, describe_model
-    from tuplet.cli.fitting import read_data_or_all
+    """Describe a model file or a table."""
+    from tuplet.cli.data import describe_data, describe_model
+    from tuplet.cli.tables import read_data_or_all
 
     if _is_model(file):
         describe_model(file, tuplet.read_header(file), as_json)
@@ -249,12 +304,12 @@ def info(
 
 
 def _is_model(file: str) -> bool:
-    """Whether a file is a model's: an archive, which no table is, or one that is called so."""
+    """Whether a file is a model: by its suffix, or because it is a zip archive, which no table is."""
     path = Path(file).expanduser()
     if path.suffix == ".tuplet":
         return True
     if file == "-" or is_special(file):
-        return False  # what is read of a pipe is gone
+        return False  # a pipe can be read only once
     try:
         with path.open("rb") as stream:
             return stream.read(4) == b"PK\x03\x04"
@@ -265,22 +320,22 @@ def _is_model(file: str) -> bool:
 @app.command()
 @command
 def models() -> None:
-    """List the models and classifiers that fit and compare know by name."""
+    """List the names of models and base classifiers for fit and compare."""
     console = out()
     lines = [(name, entry.about) for name, entry in MODELS.items()]
-    show("Models (--model)", ["name", "what it is"], lines, left=2)
+    show("Models (--model)", ["name", "description"], lines, left=2)
     console.print()
     inside = [(name, entry.about) for name, entry in ESTIMATORS.items()]
-    show("Classifiers inside (--estimator)", ["name", "what it is"], inside, left=2)
+    show("Base classifiers (--estimator)", ["name", "description"], inside, left=2)
 
 
 @app.command()
 @command
 def demo(
-    folds: Annotated[int, typer.Option(min=2, max=20, help="Folds of the cross-validated comparison.")] = 5,
+    folds: Annotated[int, typer.Option(min=2, max=20, help="Number of cross-validation folds.")] = 5,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the folds and of the random chains.")] = 0,
 ) -> None:
-    """Show the main job on the Palmer penguins: fit, query, decide."""
+    """Demonstrate the main steps on the Palmer penguins: fit, query, decide."""
     from tuplet.cli.demo import run_demo
 
     run_demo(out(), n_folds=folds, seed=seed)
@@ -302,7 +357,7 @@ def data_list() -> None:
 @command
 def data_get(
     name: Annotated[str, typer.Argument(help="Name of a set, as `tuplet data list` prints it.")],
-    file: Annotated[str, typer.Argument(help="Where it goes: .csv, .tsv, .parquet or .arff.")],
+    file: Annotated[str, typer.Argument(help="File to write: .csv, .tsv, .parquet or .arff.")],
 ) -> None:
     """Write a data set to a file."""
     from tuplet.cli.data import get
@@ -315,14 +370,14 @@ def data_get(
 @command
 def data_convert(
     source: Data,
-    target: Annotated[str, typer.Argument(help="Where it goes: .csv, .tsv, .parquet or .arff.")],
+    target: Annotated[str, typer.Argument(help="File to write: .csv, .tsv, .parquet or .arff.")],
     targets: Targets = None,
     ignore: Ignore = None,
     format: Format = None,
 ) -> None:
-    """Turn a table of one format into another; Parquet and ARFF remember the class variables."""
+    """Convert a table to another format; Parquet and ARFF files store the class variables."""
     from tuplet.cli.data import convert
-    from tuplet.cli.fitting import read_data
+    from tuplet.cli.tables import read_data
 
     require_output(target, source)
     convert(read_data(source, targets, ignore, format), target)

@@ -1,4 +1,4 @@
-"""Models and classifiers by the names that the command line knows them by."""
+"""Names of models and classifiers on the command line."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Choice:
-    """A model or classifier by its address, with settings, and a few words about it.
+    """A model or classifier: import path, description and settings.
 
-    It is imported when it is made, so that listing the names costs nothing.
+    It is imported when an instance is made, so that listing the names is cheap.
     """
 
     address: str
@@ -35,40 +35,50 @@ class Choice:
 
 
 MODELS: dict[str, Choice] = {
-    "auto": Choice("tuplet.AutoJointClassifier", "the best mixture of all the others within a time"),
+    "auto": Choice("tuplet.AutoJointClassifier", "best mixture of all models within a time budget"),
     "independent": Choice("tuplet.IndependentClassifier", "one classifier per variable"),
-    "powerset": Choice("tuplet.PowersetClassifier", "one classifier of whole combinations"),
-    "chain": Choice("tuplet.ChainClassifier", "each variable given those before it"),
+    "powerset": Choice("tuplet.PowersetClassifier", "one classifier of label combinations"),
+    "chain": Choice("tuplet.ChainClassifier", "classifier chain: each variable given those before it"),
     "chains": Choice(
-        "tuplet.ChainClassifier", "ten chains in random orders", {"n_chains": 10, "order": "random"}
+        "tuplet.ChainClassifier",
+        "ensemble of ten chains in random orders",
+        {"n_chains": 10, "order": "random"},
     ),
-    "bayesnet": Choice("tuplet.BayesNetClassifier", "provably best graph of the variables"),
-    "tree": Choice("tuplet.TreeClassifier", "best tree of the variables"),
+    "bayesnet": Choice("tuplet.BayesNetClassifier", "Bayesian network with a provably optimal graph"),
+    "tree": Choice("tuplet.TreeClassifier", "optimal tree of the variables"),
     "tree-mixture": Choice("tuplet.TreeMixtureClassifier", "mixture of trees"),
-    "generative": Choice("tuplet.GenerativeBayesNetClassifier", "classes and features in one network"),
+    "generative": Choice(
+        "tuplet.GenerativeBayesNetClassifier", "generative Bayesian network of classes and features"
+    ),
     "random-field": Choice("tuplet.RandomFieldClassifier", "pairwise conditional random field"),
-    "neighbors": Choice("tuplet.NeighborClassifier", "nearest neighbours (MLKNN), 0/1 labels"),
-    "shared-forest": Choice("tuplet.SharedForestClassifier", "one forest for all variables; quick with many"),
-    "probit": Choice("tuplet.ProbitClassifier", "multivariate probit with intervals, two labels each"),
-    "probit-forest": Choice("tuplet.ProbitForestClassifier", "the same with Bayesian trees"),
-    "rules": Choice("tuplet.RuleStackingClassifier", "rules, of experts or learned, over classifiers"),
-    "prior": Choice("tuplet.PriorClassifier", "frequencies of the combinations, whatever the features"),
+    "neighbors": Choice("tuplet.NeighborClassifier", "nearest neighbours (MLKNN)"),
+    "shared-forest": Choice(
+        "tuplet.SharedForestClassifier", "one forest for all variables; fast with many variables"
+    ),
+    "probit": Choice("tuplet.ProbitClassifier", "Bayesian multivariate probit, binary labels"),
+    "probit-forest": Choice(
+        "tuplet.ProbitForestClassifier", "multivariate probit with Bayesian trees, binary labels"
+    ),
+    "rules": Choice("tuplet.RuleStackingClassifier", "expert rules or learned rules over classifiers"),
+    "prior": Choice("tuplet.PriorClassifier", "frequencies of the combinations, ignoring the features"),
 }
-"""One more line is one more name; classes of `tuplet.models` also go by their own."""
+"""Short names; classes of `tuplet.models` can also be given by their own names."""
 
 ESTIMATORS: dict[str, Choice] = {
-    "logistic": Choice("tuplet.default_estimator", "logistic regression, imputed and standardised"),
+    "logistic": Choice(
+        "tuplet.default_estimator", "logistic regression of imputed and standardised features"
+    ),
     "forest": Choice(
         "sklearn.ensemble.RandomForestClassifier", "random forest of 200 trees", {"n_estimators": 200}
     ),
     "extra-trees": Choice(
         "sklearn.ensemble.ExtraTreesClassifier",
-        "200 extremely random trees",
+        "200 extremely randomised trees",
         {"n_estimators": 200, "bootstrap": True, "max_features": 0.5},
     ),
     "boosting": Choice(
         "sklearn.ensemble.HistGradientBoostingClassifier",
-        "boosted trees",
+        "gradient boosted trees",
         {"learning_rate": 0.05, "max_leaf_nodes": 15},
     ),
     "naive-bayes": Choice("tuplet.MixedNaiveBayes", "naive Bayes for numbers and categories"),
@@ -100,7 +110,7 @@ def make_model(
     rules : Path, optional
         A file of rules, text or JSON.
     option : str
-        What the user gave the name with.
+        Command-line option, for error messages.
     **common
         Parameters that are set where the model has them: a seed, a time budget.
     """
@@ -111,7 +121,7 @@ def make_model(
     model.set_params(**{key: value for key, value in common.items() if key in known and value is not None})
     if estimator is not None:
         if "estimator" not in known and "estimators" not in known:
-            raise InputError(f"--estimator: the model {name!r} has no classifier inside; leave it out.")
+            raise InputError(f"--estimator: the model {name!r} has no base classifier; remove the option.")
         inside = _choice(estimator, ESTIMATORS, "--estimator").make()
         seed = common.get("random_state")
         inside = inside if seed is None or "random_state" in known else seeded(inside, seed)
@@ -156,18 +166,18 @@ def _setting(text: str, model: Any, name: str) -> dict[str, Any]:
 
 
 def read_rule_file(path: Path) -> RuleSet:
-    """Read rules from a file, JSON or one rule a line."""
+    """Read rules from a file: JSON or one rule per line."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is no text in UTF-8"
+        reason = getattr(error, "strerror", None) or "it is not text in UTF-8"
         raise InputError(f"--rules: {str(path)!r} cannot be read: {reason}.") from None
     rules = tuplet.RuleSet
     return rules.from_json(text) if text.lstrip().startswith("{") else rules.from_text(text)
 
 
 def split_names(text: str | None) -> list[str]:
-    r"""Return the names of a list with commas; a comma that belongs to a name has a backslash before it."""
+    r"""Split a list of names at commas; a comma inside of a name is escaped by a backslash."""
     if not text:
         return []
     parts = text.replace("\\,", "\0").split(",")

@@ -1,21 +1,16 @@
-"""The main job on a small real data set: compare models, look at joints, add knowledge, decide."""
+"""`tuplet demo`: compare models on a small real data set, then query, condition and decide."""
 
 from __future__ import annotations
-
-import time
-from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from rich.console import Console
-from rich.progress import track
 from rich.table import Table
 from sklearn.model_selection import KFold
 
 from tuplet.datasets import load_penguins
+from tuplet.evaluate import compare
 from tuplet.losses import Abstain, CostMatrix, Hamming, Loss
-from tuplet.metrics import exact_match, hamming_loss, joint_log_loss
 from tuplet.models import (
     ChainClassifier,
     IndependentClassifier,
@@ -30,8 +25,9 @@ def run_demo(console: Console, n_folds: int, seed: int) -> None:
     """Print the five parts of the demonstration."""
     X, Y = load_penguins(return_X_y=True)
     _introduce(console, X, Y)
-    best = _compare(console, X, Y, n_folds, seed)
-    train, test = next(KFold(n_folds, shuffle=True, random_state=seed).split(X))
+    folds = KFold(n_folds, shuffle=True, random_state=seed)
+    best = _compare(console, X, Y, folds)
+    train, test = next(folds.split(X))
     prediction = best.fit(X.iloc[train], Y.iloc[train]).predict_joint(X.iloc[test])
     rows = _interesting(prediction)
     _show_combinations(console, prediction, Y.iloc[test], rows)
@@ -71,65 +67,36 @@ def _listing(names: pd.Index) -> str:
 # -- 2. comparison ------------------------------------------------------------------------------------------
 
 
-@dataclass
-class _Scores:
-    exact: float
-    hamming: float
-    log_likelihood: float
-    seconds: float
+_SCORES = ("exact_match", "hamming_score", "joint_log_likelihood")
 
 
-def _compare(console: Console, X: pd.DataFrame, Y: pd.DataFrame, n_folds: int, seed: int) -> JointClassifier:
+def _compare(console: Console, X: pd.DataFrame, Y: pd.DataFrame, folds: KFold) -> JointClassifier:
     """Cross-validate the models, print the table, return the one with the best log-likelihood."""
-    table = Table(
-        title=f"1. Models, {n_folds}-fold cross-validation", title_justify="left", title_style="bold"
-    )
+    models = _models(folds.random_state)
+    result = compare(models, {"penguins": (X, Y)}, cv=folds, scores=_SCORES, calibration=False, isolate=False)
+    exact, hamming, likelihood = (result.table(score).loc["penguins"] for score in _SCORES)
+    seconds = result.runs.groupby("model")[["fit_cpu_seconds", "predict_cpu_seconds"]].sum().sum(axis=1)
+    best = str(likelihood.idxmax())
+    title = f"1. Models, {folds.n_splits}-fold cross-validation"
+    table = Table(title=title, title_justify="left", title_style="bold")
     for heading in ("model", "exact match", "Hamming loss", "joint log-likelihood", "CPU s"):
         table.add_column(heading, justify="left" if heading == "model" else "right")
-    models = _models(seed)
-    steps = track(models.items(), "comparing models", console=console, transient=True)
-    scores = {name: _cross_validate(model, X, Y, n_folds, seed) for name, model in steps}
-    best = max(scores, key=lambda name: scores[name].log_likelihood)
-    for name, row in scores.items():
-        style = "bold" if name == best else None
-        cells = f"{row.exact:.3f}", f"{row.hamming:.3f}", f"{row.log_likelihood:.3f}", f"{row.seconds:.1f}"
-        table.add_row(name, *cells, style=style)
+    for name in models:
+        cells = f"{exact[name]:.3f}", f"{1 - hamming[name]:.3f}", f"{likelihood[name]:.3f}"
+        table.add_row(name, *cells, f"{seconds[name]:.1f}", style="bold" if name == best else None)
     console.print(table)
     console.print(
-        "Log-likelihood: mean log p(all labels of a row), higher is better. It rewards knowing how labels go"
-        f" together.\nBelow: [bold]{best}[/bold], fitted without the first fold.\n"
+        "Log-likelihood: mean log p(all labels of a row), higher is better. It rewards a good model of the"
+        f" dependences between labels.\nBelow: [bold]{best}[/bold], fitted without the first fold.\n"
     )
     return models[best]
-
-
-def _cross_validate(
-    model: JointClassifier, X: pd.DataFrame, Y: pd.DataFrame, n_folds: int, seed: int
-) -> _Scores:
-    start = time.process_time()
-    folds = list(_folds(model, X, Y, n_folds, seed))
-    seconds = time.process_time() - start
-    means = np.mean(folds, axis=0)
-    return _Scores(float(means[0]), float(means[1]), float(means[2]), seconds)
-
-
-def _folds(
-    model: JointClassifier, X: pd.DataFrame, Y: pd.DataFrame, n_folds: int, seed: int
-) -> Iterator[tuple[float, float, float]]:
-    for train, test in KFold(n_folds, shuffle=True, random_state=seed).split(X):
-        prediction = model.fit(X.iloc[train], Y.iloc[train]).predict_joint(X.iloc[test])
-        truth = Y.iloc[test]
-        yield (
-            exact_match(truth, prediction.decide("subset")),
-            hamming_loss(truth, prediction.decide("hamming")),
-            -joint_log_loss(truth, prediction),
-        )
 
 
 # -- 3. joints ----------------------------------------------------------------------------------------------
 
 
 def _interesting(prediction: JointPrediction, n: int = 3) -> list[int]:
-    """Rows of which the model is neither sure nor clueless, so that there is something to see."""
+    """Return rows of different uncertainty, without the most uncertain ones."""
     order = np.argsort(-prediction.entropy(), kind="stable")
     return [int(row) for row in order[len(order) // 20 :: max(1, len(order) // 4)][:n]]
 
@@ -151,22 +118,20 @@ def _show_combinations(
         real = truth.iloc[row]
         for rank, line in enumerate(prediction[row].top_k(5).itertuples(index=False)):
             labels = [getattr(line, name) for name in prediction.space.names]
-            right = all(pd.isna(a) or a == b for a, b in zip(real, labels, strict=True))
+            correct = all(pd.isna(a) or a == b for a, b in zip(real, labels, strict=True))
             table.add_row(
                 str(line.row) if rank == 0 else "",
                 *labels,
-                *_bar(line.probability, right),
-                style="green" if right else None,
+                *_bar(line.probability, correct),
+                style="green" if correct else None,
             )
         table.add_section()
     console.print(table)
-    console.print(
-        "[green]✓[/green] is what the penguin really was; a label that nobody wrote down fits anything.\n"
-    )
+    console.print("[green]✓[/green] marks the true combination; a label that was not recorded matches any.\n")
 
 
-def _bar(probability: float, right: bool) -> tuple[str, str]:
-    return f"{probability:.3f}", "█" * round(24 * probability) + " ✓" * right
+def _bar(probability: float, correct: bool) -> tuple[str, str]:
+    return f"{probability:.3f}", "█" * round(24 * probability) + " ✓" * correct
 
 
 # -- 4. knowledge -------------------------------------------------------------------------------------------
@@ -190,7 +155,9 @@ def _show_knowledge(console: Console, prediction: JointPrediction, row: int) -> 
             table.add_row(f"{variable} = {label}", *(f"{values[label]:.3f}" for values in tables))
         table.add_section()
     console.print(table)
-    console.print("One label tells about the others: that is what multiplying marginals loses.\n")
+    console.print(
+        "A known label changes the probabilities of the others, unlike in a product of marginals.\n"
+    )
 
 
 def _unsure_variable(one: JointPrediction) -> tuple[str, list[object]]:
@@ -206,10 +173,10 @@ def _unsure_variable(one: JointPrediction) -> tuple[str, list[object]]:
 def _losses(prediction: JointPrediction) -> dict[str, str | Loss]:
     careful = [np.ones((k, k)) - np.eye(k) for k in prediction.space.cards]
     gentoo = list(prediction.space.categories[0]).index("Gentoo")
-    careful[0][gentoo] *= 20  # a Gentoo that is taken for something else costs twenty times as much
+    careful[0][gentoo] *= 20  # mistaking a Gentoo for another species costs twenty times as much
     return {
-        "hamming: each label by itself": "hamming",
-        "subset: all labels at once": "subset",
+        "hamming: each label separately": "hamming",
+        "subset: all labels together": "subset",
         "missing a Gentoo costs 20": CostMatrix(careful),
         "may abstain for a cost of 0.2": Abstain(Hamming(), 0.2),
     }
@@ -225,14 +192,14 @@ def _show_decisions(console: Console, prediction: JointPrediction, truth: pd.Dat
     for row in _disagreements(list(answers.values())):
         for place, (name, frame) in enumerate(answers.items()):
             table.add_row(str(frame.index[row]) if place == 0 else "", name, *frame.iloc[row])
-        table.add_row("", "really", *truth.iloc[row].fillna("?"), style="green")
+        table.add_row("", "true labels", *truth.iloc[row].fillna("?"), style="green")
         table.add_section()
     console.print(table)
-    console.print("? is an abstention, or a label that nobody wrote down.")
+    console.print("? is an abstention, or a label that was not recorded.")
 
 
 def _disagreements(answers: list[pd.DataFrame]) -> list[int]:
-    """For every loss but the first, the first row in which it decides differently from the first."""
+    """Return, for every loss but the first, the first row in which its decision differs."""
     rows: list[int] = []
     for frame in answers[1:]:
         different = np.flatnonzero((frame.to_numpy() != answers[0].to_numpy()).any(axis=1))

@@ -1,60 +1,59 @@
-"""`tuplet fit`: from a table to a saved model."""
+"""`tuplet fit`, `tuplet evaluate` and `tuplet compare`: learn models and score them."""
 
 from __future__ import annotations
 
+import json
 import sys
-from dataclasses import replace
-from io import BytesIO
 from math import isnan
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from pandas.api.types import is_string_dtype
+from sklearn.dummy import DummyClassifier
 
-from tuplet.cli.catalogue import split_names
-from tuplet.cli.outputs import is_special
-from tuplet.cli.terminal import note, remark, say, show
-from tuplet.datasets import Dataset, read_table
-from tuplet.exceptions import InputError, NoTargetsError
+from tuplet.cli.predicting import label_frame
+from tuplet.cli.tables import ModelColumns
+from tuplet.cli.terminal import note, out, remark, say, show
+from tuplet.datasets import Dataset
+from tuplet.evaluate import compare, default_peers
+from tuplet.evaluate.work import CachedPrediction
+from tuplet.exceptions import InputError
+from tuplet.metrics import exact_match, get_scorer
+from tuplet.models import IndependentClassifier
 from tuplet.persistence import save_model
 from tuplet.persistence.files import require_skops
+from tuplet.prediction import JointPrediction
+from tuplet.space import ClassSpace
 from tuplet.space.containers import listing
 from tuplet.space.words import first_words
 
 _MEMBERS = 8
 
 _NEARLY = 0.9
-"""Share of the fields beyond which a column was meant to hold numbers."""
+"""Share of numbers above which the other values of a column are reported."""
 
 _FEW = 20
-"""Rows up to which a text that no two of them share may be chance."""
+"""Rows up to which a text column with distinct values is not reported."""
 
-
-def read_data(
-    path: str, targets: str | None, ignore: str | None, format: str | None, groups: str | None = None
-) -> Dataset:
-    """Read a table, without the columns that are to be ignored and the one that names groups."""
-    data = read_table(path, targets=split_names(targets) or None, format=format)
-    left_out = split_names(ignore)
-    lacking = [name for name in left_out if name not in data.X]
-    if lacking:
-        raise InputError(f"--ignore: {path!r} has no feature {lacking[0]!r}; check its name.")
-    if groups is not None and groups not in data.X:
-        raise InputError(f"--groups: {path!r} has no column {groups!r} besides the class variables.")
-    X = data.X.drop(columns=[*left_out, *([] if groups is None or groups in left_out else [groups])])
-    if not X.shape[1]:
-        raise InputError(f"{path!r} has no columns besides the class variables; features are needed.")
-    return replace(data, X=X, groups=None if groups is None else data.X[groups].to_numpy())
+_SCORES = {
+    "exact_match": "rows with all labels correct (subset decision)",
+    "hamming_score": "correct labels",
+    "macro_f1": "F1 of the labels, averaged",
+    "joint_log_likelihood": "joint log-probability of the labels of a row",
+    "marginal_log_likelihood": "log-probability of a label",
+    "top_3_accuracy": "rows whose labels are among the 3 most probable",
+}
 
 
 def fit_file(data: Dataset, model: Any, target: str) -> None:
-    """Fit, save, and say what came of it."""
+    """Fit a model, save it and print a summary."""
     n, d = data.X.shape
     names = first_words([str(name) for name in data.Y], ", ", 60)
     say(f"{data.name}: {n:,} rows, {d:,} feature{'s' * (d != 1)}, class variables {names}")
     _warn_of_names(data)
-    require_skops()  # better now than after an hour
+    require_skops()  # before the fit, which may take long
     model.fit(data.X, data.Y)
     save_model(model, target)
     _describe(model)
@@ -64,23 +63,23 @@ def fit_file(data: Dataset, model: Any, target: str) -> None:
 
 
 def _warn_of_names(data: Dataset) -> None:
-    """Say which columns name rows, which a model would learn by heart, and which are nearly numbers."""
+    """Warn about columns that identify rows, and about columns of numbers with a few other values."""
     for name, column in data.X.items():
         odd = _odd_among_numbers(column)
         if odd:
             remark(
-                f"the column {str(name)!r} holds numbers, but also {listing(odd, 3)}, so each of its values"
-                " is a category; leave such fields empty if they are missing."
+                f"the column {str(name)!r} holds numbers, but also {listing(odd, 3)}, so it is treated as"
+                " categorical; leave fields empty if values are missing."
             )
         if column.dtype.kind == "O" and len(column) > _FEW and column.dropna().is_unique:
             remark(
-                f"the column {str(name)!r} has another text in every row, which tells nothing about new rows;"
-                f" --ignore {name} leaves it out."
+                f"the column {str(name)!r} has a different text in every row and cannot help with new rows;"
+                f" --ignore {name} excludes it."
             )
 
 
 def _odd_among_numbers(column: pd.Series) -> list[str]:
-    """Return the few texts among fields that are nearly all numbers."""
+    """Return the texts in a column of which nearly all values are numbers."""
     if not is_string_dtype(column.dtype) or isinstance(column.dtype, pd.CategoricalDtype):
         return []
     known = column.dropna().astype(str)
@@ -112,23 +111,112 @@ def _size_text(n_bytes: int) -> str:
     return f"{n_bytes / 1e6:,.0f} MB" if n_bytes >= 999_500 else f"{n_bytes / 1e3:,.0f} kB"
 
 
-def read_data_or_all(path: str, targets: str | None, format: str | None) -> Dataset:
-    """Read a table; where nothing says which columns are class variables, none are."""
-    if targets is not None:
-        return read_data(path, targets, None, format)
-    once = path == "-" or is_special(path)
-    source: Any = _Stream(path) if once else path
-    try:
-        return read_table(source, format=format)
-    except NoTargetsError:
-        if once:
-            source.seek(0)
-        return read_table(source, targets=[], format=format)
+# -- scores ------------------------------------------------------------------------------------------------
 
 
-class _Stream(BytesIO):
-    """What a pipe held, to be read twice."""
+def _scores_of(answer: CachedPrediction, X: Any, Y: pd.DataFrame) -> dict[str, float]:
+    """Return the scores of a prediction on labelled rows."""
+    return {name: float(get_scorer(name)(answer, X, Y)) for name in _SCORES}
 
-    def __init__(self, path: str) -> None:
-        super().__init__(sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes())
-        self.name = "standard input" if path == "-" else path
+
+def evaluate_model(model: Any, path: str, format: str | None, as_json: bool) -> None:
+    """Print scores, with those of the label frequencies as a baseline."""
+    columns = ModelColumns(model)
+    frame = columns.whole(path, format)
+    X, Y = columns.features_of(frame, path), columns.labels_of(frame, path)
+    _warn_of_new_labels(model.space_, Y)
+    answer = CachedPrediction(model, X)
+    ours, each = _scores_of(answer, X, Y), _by_variable(answer.prediction, Y)
+    if as_json:
+        answers = {"rows": len(Y), "scores": ours, "accuracy": each}
+        sys.stdout.write(json.dumps(answers, indent=2) + "\n")
+        return
+    # Of single labels: with many variables, frequencies of combinations would memorise the rows.
+    frequencies = IndependentClassifier(DummyClassifier(strategy="prior")).fit(X, Y)
+    floor = _scores_of(CachedPrediction(frequencies, X), X, Y)
+    console = out()
+    rows = [(name, about, f"{ours[name]:.3f}", f"{floor[name]:.3f}") for name, about in _SCORES.items()]
+    where = "standard input" if path == "-" else path
+    show(f"{where}: {len(Y):,} rows", ["score", "meaning", "model", "baseline"], rows, left=2)
+    accuracies = [(name, f"{value:.3f}") for name, value in sorted(each.items(), key=lambda pair: pair[1])]
+    console.print()
+    show("Single class variables, lowest accuracy first", ["variable", "accuracy"], accuracies)
+
+
+def _warn_of_new_labels(space: ClassSpace, Y: pd.DataFrame) -> None:
+    """Warn about labels that do not occur in the training data: rows with them are always wrong."""
+    for name, values in zip(space.names, space.categories, strict=True):
+        new = set(Y[name].dropna().tolist()) - set(values.tolist())
+        if new:
+            remark(
+                f"{name!r} has labels that are unknown to the model, {listing(sorted(new, key=str), 5)}; rows"
+                " with them count as wrong."
+            )
+
+
+def _by_variable(prediction: JointPrediction, Y: pd.DataFrame) -> dict[str, float]:
+    decided = label_frame(prediction.space, prediction._decide("hamming", "evaluate"))
+    known = {name: Y[name].notna().to_numpy() for name in Y}
+    return {
+        str(name): float(
+            exact_match(
+                Y.loc[known[name], [name]].reset_index(drop=True),
+                decided.loc[known[name], [name]].reset_index(drop=True),
+            )
+        )
+        for name in Y
+        if known[name].any()
+    }
+
+
+def compare_models(
+    models: dict[str, Any],
+    data: Dataset,
+    *,
+    folds: int,
+    peers: bool,
+    n_jobs: int,
+    cache: Path | None,
+    time_limit: float | None,
+    page: str | None,
+    seed: int,
+) -> None:
+    """Cross-validate models on one table, print the scores and write the page."""
+    if peers:
+        models = {**models, **default_peers(optional=False)}
+    scores = ["exact_match", "hamming_score", "joint_log_likelihood", "marginal_log_likelihood"]
+    result = compare(
+        models,
+        {data.name: data},
+        cv=folds,
+        scores=scores,
+        n_jobs=n_jobs,
+        cache=cache,
+        time_limit=time_limit,
+        random_state=seed,
+    )
+    interrupted = any(result.problems()["reason"] == "interrupted")
+    if page is not None and not interrupted:  # an incomplete page must not replace a complete one
+        result.to_html(page)  # before anything is printed, since standard output may be closed
+    means = pd.DataFrame({name: result.table(name).iloc[0] for name in scores})
+    spread = {name: result.spread(name).iloc[0] for name in scores}
+    means = means.sort_values("joint_log_likelihood", ascending=False)
+    rows = [
+        (model, *(_with_spread(means.loc[model, name], spread[name][model]) for name in scores))
+        for model in means.index
+    ]
+    show(f"{data.name}: {folds} folds", ["model", *scores], rows)
+    for problem in result.problems().itertuples():
+        say(f"{problem.model}: {getattr(problem, 'reason', problem)}")
+    if interrupted:
+        raise KeyboardInterrupt
+    if page is not None:
+        say(f"Tables, tests and plots written to {page}.")
+    if means.isna().all(axis=None):
+        raise InputError("no model could be compared; see the reasons above.")
+
+
+def _with_spread(mean: float, std: float) -> str:
+    if np.isnan(mean):
+        return "-"
+    return f"{mean:.3f}" + ("" if np.isnan(std) else f" ± {std:.3f}")

@@ -1,25 +1,73 @@
-"""Tables from files, in the columns that a fitted model asks for."""
+"""Tables from files: for training, and in the columns of a fitted model."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 from pandas.api.types import is_string_dtype
 
+from tuplet.cli.catalogue import split_names
+from tuplet.cli.terminal import is_special
+from tuplet.datasets import Dataset, read_table
 from tuplet.datasets.files.chunks import Chunk, read_chunks
 from tuplet.datasets.files.table import as_dates, as_label
-from tuplet.exceptions import InputError
+from tuplet.exceptions import InputError, NoTargetsError
 from tuplet.space.containers import listing
 
 _BLOCK = 2_000_000
 
 
+def read_data(
+    path: str, targets: str | None, ignore: str | None, format: str | None, groups: str | None = None
+) -> Dataset:
+    """Read a table without the ignored columns and the column of groups."""
+    data = read_table(path, targets=split_names(targets) or None, format=format)
+    left_out = split_names(ignore)
+    lacking = [name for name in left_out if name not in data.X]
+    if lacking:
+        raise InputError(f"--ignore: {path!r} has no feature {lacking[0]!r}; check its name.")
+    if groups is not None and groups not in data.X:
+        raise InputError(f"--groups: {path!r} has no column {groups!r} besides the class variables.")
+    X = data.X.drop(columns=[*left_out, *([] if groups is None or groups in left_out else [groups])])
+    if not X.shape[1]:
+        raise InputError(f"{path!r} has no columns besides the class variables; features are needed.")
+    return replace(data, X=X, groups=None if groups is None else data.X[groups].to_numpy())
+
+
+def read_data_or_all(path: str, targets: str | None, format: str | None) -> Dataset:
+    """Read a table; without any information on class variables, all columns are features."""
+    if targets is not None:
+        return read_data(path, targets, None, format)
+    is_pipe = path == "-" or is_special(path)
+    source: Any = _Stream(path) if is_pipe else path
+    try:
+        return read_table(source, format=format)
+    except NoTargetsError:
+        if is_pipe:
+            source.seek(0)
+        return read_table(source, targets=[], format=format)
+
+
+class _Stream(BytesIO):
+    """Content of a pipe, which is read twice."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes())
+        self.name = "standard input" if path == "-" else path
+
+
+# -- columns of a model ------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True)
-class Columns:
-    """Which columns of a file a model wants, and which of them are text.
+class ModelColumns:
+    """The columns of a file that a model uses.
 
     Parameters
     ----------
@@ -36,7 +84,7 @@ class Columns:
 
     @property
     def features(self) -> list[str] | None:
-        """Names of the features, None if the model learned from columns without names."""
+        """Names of the features, None if the model was fitted to columns without names."""
         names = getattr(self.model, "feature_names_in_", None)
         return None if names is None else [str(name) for name in names]
 
@@ -60,8 +108,8 @@ class Columns:
             yield replace(chunk, frame=self._filled(chunk.frame)) if chunk.sparse else chunk
 
     def _filled(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Return a table with zeros for the columns that the model knows and that are zero in all rows."""
-        labelled = any(name in frame for name in self.variables)  # or there are none to be told
+        """Add the columns that a sparse file leaves out because they are zero in all rows."""
+        labelled = any(name in frame for name in self.variables)  # new rows have no labels
         names = [*(self.features or ()), *(self.variables if labelled else ())]
         zeros = pd.DataFrame(0, index=frame.index, columns=[name for name in names if name not in frame])
         return pd.concat([frame, zeros], axis=1)
@@ -75,7 +123,7 @@ class Columns:
         if lacking:
             raise InputError(
                 f"{where!r} lacks the column{'s' if len(lacking) > 1 else ''} {listing(lacking, 5)} that the"
-                f" model learned from; its columns are {listing(list(frame.columns), 12)}."
+                f" model was fitted to; its columns are {listing(list(frame.columns), 12)}."
             )
         words = getattr(self.model, "text_features_", self.features)
         texts = [name for name in self.features if is_string_dtype(frame[name].dtype) and name not in words]
@@ -87,7 +135,7 @@ class Columns:
         if lacking:
             raise InputError(
                 f"{where!r} lacks the class variable{'s' if len(lacking) > 1 else ''} {listing(lacking, 5)};"
-                " what is asked for needs their true labels."
+                " the true labels are needed."
             )
         return pd.DataFrame({name: as_label(frame[name]) for name in self.variables})
 
@@ -101,7 +149,7 @@ class Columns:
 
 
 def _typed(column: pd.Series) -> pd.Series:
-    """Return text that is all numbers, booleans or dates as such, for a model that learned no words here."""
+    """Convert text to numbers, booleans or dates, for a model that was fitted to these."""
     for kind in (pd.to_numeric, _as_booleans):
         try:
             return kind(column)
@@ -113,5 +161,5 @@ def _typed(column: pd.Series) -> pd.Series:
 def _as_booleans(column: pd.Series) -> pd.Series:
     known = column.dropna().str.lower()
     if not known.isin(["true", "false"]).all():
-        raise ValueError("other words")
+        raise ValueError("not all values are booleans")
     return column.str.lower().map({"true": True, "false": False}).astype("boolean")

@@ -1,7 +1,6 @@
-"""Models as files: one file for each, safe to load from a stranger, since nothing in it is executed.
+"""Models as files, safe to load from an untrusted source because nothing in them is executed.
 
-`save_model` and `load_model` are the way in and out; `read_header` tells what a file holds before it is
-loaded.
+`save_model` writes a model, `load_model` reads it, and `read_header` describes a file without loading it.
 """
 
 from typing import TYPE_CHECKING
@@ -9,14 +8,14 @@ from typing import TYPE_CHECKING
 from tuplet.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from tuplet.persistence.archive import ModelHeader, Variable
     from tuplet.persistence.files import load_model, read_header, save_model
-    from tuplet.persistence.header import ModelHeader, Variable
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
             "tuplet.persistence.files": "load_model read_header save_model",
-            "tuplet.persistence.header": "ModelHeader Variable",
+            "tuplet.persistence.archive": "ModelHeader Variable",
         },
     )
 

@@ -1,12 +1,12 @@
-"""Recipes of scikit-learn's compiled structures, whose code follows indices without looking where they lead.
+"""Recipes of scikit-learn's compiled structures, whose code does not check the indices that it follows.
 
-A file that someone made up could send it anywhere, and the process would crash at the first prediction. So
-trees and support vectors are checked, and search trees of neighbours are built anew from their points.
+A forged file could make it read memory outside of its arrays. So trees and support vectors are checked, and
+search trees of neighbours are built again from their points.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ _METRICS = ("euclidean", "manhattan", "chebyshev", "hamming", "canberra", "brayc
 
 
 def take_apart(obj: Any) -> tuple[str, tuple[Any, ...]] | None:
-    """Return the kind and the ingredients of an object of this family, None of any other."""
+    """Return the recipe of a tree or of a search tree of neighbours, None for any other object."""
     if type(obj) is Tree:
         _, sizes, state = obj.__reduce__()
         return "tree", (*sizes, state["max_depth"], state["nodes"], state["values"])
@@ -74,7 +74,7 @@ def _boosted_tree(nodes: np.ndarray, binned: np.ndarray, raw: np.ndarray) -> Tre
 
 
 def _check_nodes(inner: np.ndarray, left: np.ndarray, right: np.ndarray) -> None:
-    """Children come after their parents and exist; so every way down ends at a leaf."""
+    """Children exist and come after their parents, so every path ends at a leaf."""
     place = np.arange(len(inner))
     _require(len(inner) > 0)
     for child in (left, right):
@@ -95,14 +95,14 @@ def _inside(values: np.ndarray, end: int) -> bool:
 
 def _require(sound: bool) -> None:
     if not sound:
-        raise ModelFileError("The file holds trees or vectors that lead nowhere: made up, or damaged.")
+        raise ModelFileError("The file has trees or vectors with invalid indices: forged or damaged.")
 
 
-# -- what only the owner of a structure knows --------------------------------------------------------------
+# -- checks that need the owner of a structure -------------------------------------------------------------
 
 
 def check_whole(model: Any) -> None:
-    """Check that trees ask only for features that the estimators that own them get."""
+    """Check that trees use only features that the estimators that own them get."""
     for part in _parts(model):
         n_features: int = getattr(part, "n_features_in_", 0)
         if isinstance(getattr(part, "tree_", None), Tree):
@@ -130,7 +130,7 @@ def _check_vectors(svc: Any) -> None:
 
 
 def _parts(model: Any) -> Iterator[Any]:
-    """Every object with attributes that a model leads to, once."""
+    """Yield every object with attributes that a model refers to, once."""
     seen: set[int] = set()
     waiting = [model]
     while waiting:
@@ -149,4 +149,8 @@ def _parts(model: Any) -> Iterator[Any]:
             yield obj
 
 
-BUILDERS = {"tree": _tree, "boosted tree": _boosted_tree, "neighbors": _neighbors}
+BUILDERS: dict[str, Callable[..., Any]] = {
+    "tree": _tree,
+    "boosted tree": _boosted_tree,
+    "neighbors": _neighbors,
+}

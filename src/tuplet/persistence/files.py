@@ -12,14 +12,15 @@ from sklearn.exceptions import InconsistentVersionWarning, NotFittedError
 
 from tuplet.exceptions import MissingDependencyError, ModelFileError, TupletWarning
 from tuplet.persistence import archive
+from tuplet.persistence.archive import ModelHeader, variables_of
 from tuplet.persistence.audit import approve
 from tuplet.persistence.compiled import check_whole
-from tuplet.persistence.header import ModelHeader, variables_of
 from tuplet.persistence.recipes import rewrite
+from tuplet.persistence.registry import with_names, with_paths
 
 
 def save_model(model: Any, path: str | Path, *, trusted: Sequence[str | type] = ()) -> None:
-    """Write a fitted model to one file that anyone can load without running code of yours.
+    """Write a fitted model to one file that is safe to load from an untrusted source.
 
     Parameters
     ----------
@@ -28,8 +29,8 @@ def save_model(model: Any, path: str | Path, *, trusted: Sequence[str | type] = 
     path : str or Path
         Conventionally ends in ".tuplet". An existing file is replaced, and only when the new one is complete.
     trusted : sequence of str or type
-        Further types and functions that the model may hold, such as an estimator of your own; who loads the
-        file must have them and must allow them too.
+        Further types and functions that the model may hold, such as an estimator of your own. They must be
+        installed where the file is loaded, and passed to `load_model` as well.
 
     Raises
     ------
@@ -54,25 +55,25 @@ def save_model(model: Any, path: str | Path, *, trusted: Sequence[str | type] = 
     names = _names(trusted)
     try:
         data = _dump(model, names)
-    except Exception:  # of pickle, of skops or of ours, about whatever it met first
+    except Exception:  # from pickle, skops or tuplet, about the first part that fails
         raise ModelFileError(_explain(model, names)) from None
     archive.write(Path(path).expanduser(), ModelHeader.of(model).to_json(), data)
 
 
 def load_model(path: str | Path, *, trusted: Sequence[str | type] = ()) -> Any:
-    """Return the model of a file. Nothing in the file is executed, whoever wrote it.
+    """Load a model from a file. Nothing in the file is executed.
 
     Parameters
     ----------
     path : str or Path
     trusted : sequence of str or type
-        Further types and functions that the file may name, such as "mypackage.MyClassifier". Their code runs:
-        name only what you know.
+        Further types and functions that the file may name, such as "mypackage.MyClassifier". Their code runs,
+        so name only those you trust.
 
     Returns
     -------
     JointClassifier or DecisionClassifier
-        With the predictions of the one that was saved.
+        Its predictions equal those of the saved model.
 
     Raises
     ------
@@ -93,14 +94,17 @@ def load_model(path: str | Path, *, trusted: Sequence[str | type] = ()) -> Any:
     _warn_about_versions(header)
     with archive.refusing_damage(path), warnings.catch_warnings():
         warnings.simplefilter("ignore", InconsistentVersionWarning)
-        model = io.loads(data, trusted=_approve(data, names))
+        approved = approve(data, names)
+        data = with_paths(data)
+        _require_approved(data, approved)
+        model = io.loads(data, trusted=approved)
         check_whole(model)
         _compare(path, header, model)
     return model
 
 
 def read_header(path: str | Path) -> ModelHeader:
-    """Return what a file says about its model, without loading it.
+    """Return the description of a saved model without loading it.
 
     Parameters
     ----------
@@ -133,20 +137,19 @@ def _dump(part: Any, trusted: list[str]) -> bytes:
         # numpy before 2.3.3 leaves empty metadata on dates that pickle copied, and warns about it.
         warnings.filterwarnings("ignore", "metadata on a dtype is not saved", UserWarning)
         data: bytes = require_skops().dumps(rewrite(part))
-    _approve(data, trusted)
-    return data
+    named = with_names(data)
+    _require_approved(data, approve(named, trusted))
+    return named
 
 
-def _approve(data: bytes, trusted: list[str]) -> list[str]:
-    """Return the types that a model part names and may name, by our rules and by those of skops."""
-    approved = approve(data, trusted)
+def _require_approved(data: bytes, approved: list[str]) -> None:
+    """Refuse a model part, with module paths, that holds types which skops does not trust by itself."""
     for name in require_skops().get_untrusted_types(data=data):
         if name not in approved:
             raise ModelFileError(
-                f"The file holds {name!r}, which can do more than hold data. If you know who wrote the file,"
+                f"The file holds {name!r}, which can do more than hold data. If you trust its author,"
                 f" pass trusted=[{name!r}]."
             )
-    return approved
 
 
 def _explain(model: Any, trusted: list[str]) -> str:
@@ -158,13 +161,13 @@ def _explain(model: Any, trusted: list[str]) -> str:
         passed.add(id(part))
     where = f"its part {path.lstrip('.')!r}" if path else "it"
     return (
-        f"This {type(model).__name__} cannot be saved: {where} is {_describe(part)}. A file holds data, no"
+        f"This {type(model).__name__} cannot be saved: {where} is {_describe(part)}. A file holds data, not"
         f" code: replace it{_way_out(part, trusted)}."
     )
 
 
 def _way_out(part: Any, trusted: list[str]) -> str:
-    """Return how to save a part all the same, where it is enough to trust its type."""
+    """Return the advice to trust the type of a part, if that is enough to save it."""
     name = _name(part if hasattr(part, "__qualname__") else type(part))
     try:
         _dump(part, [*trusted, name])
@@ -215,16 +218,16 @@ def _warn_about_versions(header: ModelHeader) -> None:
     if there.split(".")[:2] != here.split(".")[:2]:
         warnings.warn(
             f"This model was saved with scikit-learn {there} and is loaded with {here}; its estimators may"
-            " predict otherwise, or fail. Fit it again if you can.",
+            " predict differently or fail. Fit the model again if possible.",
             TupletWarning,
             stacklevel=3,
         )
 
 
 def _compare(path: Path, header: ModelHeader, model: Any) -> None:
-    """Check that the model is a model, and the one of the header."""
+    """Check that the object is a model, and the one that the header describes."""
     if not hasattr(model, "predict_joint") or not hasattr(model, "space_"):
-        archive.damaged(path, "it holds no model")
+        archive.damaged(path, "it does not hold a model")
     if type(model).__name__ != header.model or variables_of(model.space_) != header.variables:
         archive.damaged(path, "its header describes another model")
 
@@ -236,7 +239,7 @@ def _names(trusted: Sequence[str | type]) -> list[str]:
 
 
 def require_skops() -> Any:
-    """Return what writes and reads models, or say how to install it."""
+    """Return `skops.io`, which writes and reads models."""
     try:
         import skops.io
     except ImportError:

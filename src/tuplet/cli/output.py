@@ -1,4 +1,4 @@
-"""Where predictions go: CSV, TSV, Parquet or JSON lines, piece by piece, and complete or not at all."""
+"""Predictions as files: CSV, TSV, Parquet or JSON lines, piece by piece, and complete or not at all."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, Protocol, cast
 
+import numpy as np
 import pandas as pd
 
-from tuplet.cli.outputs import is_special
-from tuplet.cli.pieces import Piece
+from tuplet.cli.terminal import is_special
 from tuplet.datasets.files.atomic import open_atomic
 from tuplet.datasets.files.source import SUFFIXES
 from tuplet.exceptions import InputError, MissingDependencyError
+from tuplet.typing import Floats
 
 FORMATS = ("csv", "tsv", "parquet", "jsonl")
 _SUFFIXES = {suffix: format for suffix, format in SUFFIXES.items() if format in FORMATS} | dict.fromkeys(
@@ -25,31 +26,94 @@ _SUFFIXES = {suffix: format for suffix, format in SUFFIXES.items() if format in 
 )
 
 _GROUP = 100_000
-"""Rows of a group of a Parquet file; small ones would be slow to read."""
+"""Rows of a row group of a Parquet file; small groups are slow to read."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Predictions of some rows.
+
+    Parameters
+    ----------
+    kept : DataFrame
+        Columns that are copied from the input.
+    labels : DataFrame
+        The decision; missing for variables of which it abstains.
+    chances : DataFrame
+        `P(name)`, the probability of each label by itself; or `P(name=label)` for all labels.
+    combinations : list of (DataFrame, array (n,))
+        The most probable combinations, best first, with their probabilities; where there are fewer, labels
+        are missing and the probability is 0.
+    """
+
+    kept: pd.DataFrame
+    labels: pd.DataFrame
+    chances: pd.DataFrame
+    combinations: list[tuple[pd.DataFrame, Floats]]
+
+    def flat(self) -> pd.DataFrame:
+        """One line per row: copied columns, labels, their probabilities, then combinations and theirs."""
+        parts = [self.kept, self.labels, self.chances]
+        for rank, (labels, chance) in enumerate(self.combinations, 1):
+            parts.append(labels.add_prefix(f"top{rank}."))
+            parts.append(pd.DataFrame({f"top{rank}.probability": chance}, index=labels.index))
+        return pd.concat(parts, axis=1)
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """Yield one JSON object per row, with an object for each part."""
+        kept, labels, chances = _rows(self.kept), _rows(self.labels), _rows(self.chances)
+        combinations = [(_rows(frame), chance.tolist()) for frame, chance in self.combinations]
+        for i in range(len(labels)):
+            record = {**kept[i], "labels": labels[i], "probabilities": chances[i]}
+            if combinations:
+                record["combinations"] = [
+                    {"labels": frame[i], "probability": chance[i]}
+                    for frame, chance in combinations
+                    if chance[i] > 0
+                ]
+            yield record
+
+
+def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    names = [str(name) for name in frame.columns]
+    columns = [[_plain(value) for value in values.tolist()] for _, values in frame.items()]
+    if not columns:
+        return [{} for _ in range(len(frame))]
+    return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+
+
+def _plain(value: Any) -> Any:
+    """Return a value that JSON can represent; missing values are null."""
+    if value is pd.NA or value is pd.NaT or (isinstance(value, float) and not np.isfinite(value)):
+        return None
+    return value if isinstance(value, str | int | float | bool | None) else str(value)
+
+
+# -- formats -----------------------------------------------------------------------------------------------
 
 
 class Sink(Protocol):
-    """Takes pieces of the same columns, one after the other."""
+    """Writer of pieces with the same columns."""
 
     def write(self, piece: Piece) -> None:
         """Add rows."""
 
     def close(self) -> None:
-        """Write what is left."""
+        """Write the remaining rows."""
 
 
-def output_format(path: str, asked: str | None) -> str:
-    """Return the format that is asked for, or that of the suffix."""
-    if asked is not None:
-        if asked not in FORMATS:
-            raise InputError(f"--out-format: expected one of {', '.join(FORMATS)}, found {asked!r}.")
-        return asked
+def output_format(path: str, given: str | None) -> str:
+    """Return the given format, or that of the suffix."""
+    if given is not None:
+        if given not in FORMATS:
+            raise InputError(f"--out-format: expected one of {', '.join(FORMATS)}, found {given!r}.")
+        return given
     if path == "-" or is_special(path):
         return "csv"
     suffix = Path(path.removesuffix(".gz")).suffix.lower()
     if suffix not in _SUFFIXES:
         raise InputError(
-            f"--out: the suffix of {path!r} tells no format; use one of {', '.join(_SUFFIXES)}, or"
+            f"--out: the suffix of {path!r} is not a known format; use one of {', '.join(_SUFFIXES)}, or"
             " --out-format."
         )
     return _SUFFIXES[suffix]
@@ -57,7 +121,7 @@ def output_format(path: str, asked: str | None) -> str:
 
 @contextmanager
 def open_sink(path: str, format: str) -> Iterator[Sink]:
-    """Open a sink; the file appears when the block ends, and an old one stays if it fails."""
+    """Open a sink; the file is replaced when the block ends without an error."""
     if path == "-":
         sink = _sink(sys.stdout.buffer, format)
         yield sink
@@ -66,7 +130,7 @@ def open_sink(path: str, format: str) -> Iterator[Sink]:
         return
     place = Path(path).expanduser()
     try:
-        # A pipe or device is written to, and a link stays a link: what it leads to is replaced.
+        # A pipe or device is written to; of a link, the target is replaced.
         with place.open("wb") if is_special(path) else open_atomic(place.resolve()) as file:
             packed = (
                 cast(IO[bytes], gzip.GzipFile("", "wb", fileobj=file, mtime=0)) if _is_packed(path) else file
@@ -110,11 +174,11 @@ class _Text:
         self._started = True
 
     def close(self) -> None:
-        """Nothing waits."""
+        """All rows have been written."""
 
 
 def _exact(piece: Piece) -> Piece:
-    """Return labels and what is kept as text to their last digit; only probabilities are rounded."""
+    """Return labels and copied columns with all digits; only probabilities are rounded."""
     return replace(
         piece,
         kept=_digits(piece.kept),
@@ -143,7 +207,7 @@ class _Lines:
         self._file.write("".join(f"{line}\n" for line in lines).encode())
 
     def close(self) -> None:
-        """Nothing waits."""
+        """All rows have been written."""
 
 
 class _Parquet:
@@ -161,7 +225,7 @@ class _Parquet:
         self._waiting: list[Any] = []
 
     def write(self, piece: Piece) -> None:
-        # The types of the first piece hold for all: a later one may lack all labels of a variable.
+        # The types of the first piece apply to all: a later one may lack all labels of a variable.
         part = self._arrow.Table.from_pandas(piece.flat(), self._schema, preserve_index=False, nthreads=1)
         self._schema = part.schema
         self._waiting.append(part)

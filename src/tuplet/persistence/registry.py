@@ -1,0 +1,244 @@
+"""Names of the types of tuplet that a model file may hold.
+
+A file names a class of tuplet by one word and never by its module, so that modules can move without making
+files unreadable. Only classes that are listed here are made from a file. A class that is part of fitted
+models needs a line here: its name in files and its place, "module:class". Raise `archive.FORMAT` when a name
+is removed or gets another meaning, or when an older file would be misread because attributes have changed.
+
+A class is imported when a file names it, so this module imports none of them.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tuplet.exceptions import ModelFileError
+
+SCHEMA = "schema.json"
+"""Part of a skops archive that describes the tree of objects."""
+
+_PACKAGE = "tuplet"
+_PREFIX = f"{_PACKAGE}."
+
+OBJECTS: dict[str, str] = {
+    "BeliefPropagation": "tuplet.inference.belief:BeliefPropagation",
+    "Exact": "tuplet.inference.engine:Exact",
+    "Enumerate": "tuplet.joint.splitting:Enumerate",
+    "MonteCarlo": "tuplet.joint.splitting:MonteCarlo",
+    "StratifiedFolds": "tuplet.evaluate.folds:StratifiedFolds",
+    "LinearExperts": "tuplet.local.batches:LinearExperts",
+    "MixedNaiveBayes": "tuplet.local.bayes:MixedNaiveBayes",
+    "BayesExperts": "tuplet.local.bayes_experts:BayesExperts",
+    "BayesLayout": "tuplet.local.bayes_layout:BayesLayout",
+    "Calibration": "tuplet.local.calibration:Calibration",
+    "DiscreteFeatures": "tuplet.local.discrete:DiscreteFeatures",
+    "FeatureEncoder": "tuplet.local.encoding:FeatureEncoder",
+    "ClassifierExperts": "tuplet.local.experts:ClassifierExperts",
+    "PreparedFeatures": "tuplet.local.experts:Prepared",
+    "ObservedModel": "tuplet.local.fixed:ObservedModel",
+    "ManyLogistic": "tuplet.local.many_logistic:ManyLogistic",
+    "Nominal": "tuplet.local.nominal:Nominal",
+    "OneHot": "tuplet.local.onehot:OneHot",
+    "ShiftColumns": "tuplet.local.shifts:Columns",
+    "SharedShifts": "tuplet.local.shifts:Shared",
+    "Shifts": "tuplet.local.shifts:Shifts",
+    "SmoothedClassifier": "tuplet.local.smoothed:SmoothedClassifier",
+    "SplitBase": "tuplet.local.split:Base",
+    "SplitModel": "tuplet.local.split:SplitModel",
+    "StackedModel": "tuplet.local.stacked:StackedModel",
+    "TemperatureScaled": "tuplet.local.temperature:TemperatureScaled",
+    "Abstain": "tuplet.losses.abstain:Abstain",
+    "CostMatrix": "tuplet.losses.costs:CostMatrix",
+    "FBeta": "tuplet.losses.fmeasure:FBeta",
+    "CallableLoss": "tuplet.losses.general:CallableLoss",
+    "Jaccard": "tuplet.losses.general:Jaccard",
+    "Hamming": "tuplet.losses.hamming:Hamming",
+    "SubsetZeroOne": "tuplet.losses.subset:SubsetZeroOne",
+    "BayesNetClassifier": "tuplet.models.bayesnet.classifier:BayesNetClassifier",
+    "BayesNetwork": "tuplet.models.bayesnet.network:Network",
+    "FeatureColumns": "tuplet.models.bayesnet.views:Columns",
+    "FeatureViews": "tuplet.models.bayesnet.views:FeatureViews",
+    "ChainClassifier": "tuplet.models.chain:ChainClassifier",
+    "DecisionClassifier": "tuplet.models.decision:DecisionClassifier",
+    "GenerativeBayesNetClassifier": "tuplet.models.generative.classifier:GenerativeBayesNetClassifier",
+    "Bins": "tuplet.models.generative.columns:Bins",
+    "DiscreteColumns": "tuplet.models.generative.columns:DiscreteColumns",
+    "DiscreteValues": "tuplet.models.generative.columns:Values",
+    "InformationGainFilter": "tuplet.models.generative.selection:InformationGainFilter",
+    "IndependentClassifier": "tuplet.models.independent:IndependentClassifier",
+    "InstanceLogisticClassifier": "tuplet.models.instance_logistic:InstanceLogisticClassifier",
+    "MixtureClassifier": "tuplet.models.mixtures.mixture:MixtureClassifier",
+    "ModelComponent": "tuplet.models.mixtures.sources:ModelComponent",
+    "Neighborhoods": "tuplet.models.neighborhoods:Neighborhoods",
+    "NeighborClassifier": "tuplet.models.neighbors:NeighborClassifier",
+    "OutputCodingClassifier": "tuplet.models.output_coding:OutputCodingClassifier",
+    "PairwiseField": "tuplet.models.pairwise_field:PairwiseField",
+    "PowersetClassifier": "tuplet.models.powerset:PowersetClassifier",
+    "PriorClassifier": "tuplet.models.prior:PriorClassifier",
+    "ProbitForestClassifier": "tuplet.models.probit.forest:ProbitForestClassifier",
+    "ProbitClassifier": "tuplet.models.probit.linear:ProbitClassifier",
+    "RandomFieldClassifier": "tuplet.models.random_field:RandomFieldClassifier",
+    "MultiOutputModel": "tuplet.models.rules.multi_output:MultiOutputModel",
+    "RuleSource": "tuplet.models.rules.sources:Source",
+    "RuleStackingClassifier": "tuplet.models.rules.stacking:RuleStackingClassifier",
+    "SharedForestClassifier": "tuplet.models.shared_forest:SharedForestClassifier",
+    "StackedFeaturesClassifier": "tuplet.models.stacked_features:StackedFeaturesClassifier",
+    "AutoJointClassifier": "tuplet.models.stacking.auto:AutoJointClassifier",
+    "Blend": "tuplet.models.stacking.blend:Blend",
+    "JointStackingClassifier": "tuplet.models.stacking.classifier:JointStackingClassifier",
+    "Gate": "tuplet.models.stacking.gate:Gate",
+    "GateAxes": "tuplet.models.stacking.gate:_Axes",
+    "Tempering": "tuplet.models.stacking.tempering:Tempering",
+    "AnyTree": "tuplet.models.trees.anything:AnyTree",
+    "TreeEnsembleClassifier": "tuplet.models.trees.ensemble:TreeEnsembleClassifier",
+    "LogisticTree": "tuplet.models.trees.logistic:LogisticTree",
+    "TreeMixtureClassifier": "tuplet.models.trees.mixture:TreeMixtureClassifier",
+    "TreeClassifier": "tuplet.models.trees.tree:TreeClassifier",
+    "WeightedStackingClassifier": "tuplet.models.weighted_stacking:WeightedStackingClassifier",
+    "ThreePartGraph": "tuplet.networks.three_part:ThreePartGraph",
+    "ChainEnd": "tuplet.probit.chain:ChainEnd",
+    "IdentityState": "tuplet.probit.correlation:IdentityState",
+    "ProbitDraws": "tuplet.probit.draws:Draws",
+    "ForestDraws": "tuplet.probit.forest_draws:ForestDraws",
+    "HamiltonianState": "tuplet.probit.hamiltonian:HamiltonianState",
+    "StepSize": "tuplet.probit.hamiltonian:StepSize",
+    "LinearDraws": "tuplet.probit.means:LinearDraws",
+    "MetropolisState": "tuplet.probit.metropolis:MetropolisState",
+    "CalibratorByCategory": "tuplet.rules.calibration:_ByCategory",
+    "DirichletCalibrator": "tuplet.rules.calibration:_Dirichlet",
+    "IdentityCalibrator": "tuplet.rules.calibration:_Identity",
+    "SigmoidCalibrator": "tuplet.rules.calibration:_Sigmoid",
+    "StepCalibrator": "tuplet.rules.calibration:_Steps",
+    "TemperatureCalibrator": "tuplet.rules.calibration:_Temperature",
+    "And": "tuplet.rules.formula:And",
+    "Iff": "tuplet.rules.formula:Iff",
+    "Implies": "tuplet.rules.formula:Implies",
+    "Is": "tuplet.rules.formula:Is",
+    "Label": "tuplet.rules.formula:Label",
+    "Not": "tuplet.rules.formula:Not",
+    "Or": "tuplet.rules.formula:Or",
+    "Xor": "tuplet.rules.formula:Xor",
+    "LearnedRules": "tuplet.rules.learning:Learned",
+    "RuleTerm": "tuplet.rules.learning_terms:Term",
+    "NoisyOr": "tuplet.rules.rule:NoisyOr",
+    "Rule": "tuplet.rules.rule:Rule",
+    "RuleSet": "tuplet.rules.ruleset:RuleSet",
+    "ClassSpace": "tuplet.space.classes:ClassSpace",
+    "CandidateParents": "tuplet.structure.candidates:Candidates",
+    "LocalScores": "tuplet.structure.local_scores:LocalScores",
+    "FoundGraph": "tuplet.structure.search:Found",
+}
+"""Classes whose instances are restored by setting attributes. They define no `__new__` or `__setstate__`."""
+
+TUPLES: dict[str, str] = {
+    "FieldWeights": "tuplet.models.field_weights:FieldWeights",
+    "LabelRegression": "tuplet.models.label_regression:LabelRegression",
+    "MarginMetric": "tuplet.models.margin_metric:MarginMetric",
+    "GraphComponent": "tuplet.networks.three_part:Component",
+    "Convergence": "tuplet.probit.convergence:Convergence",
+    "ForestRecord": "tuplet.probit.forest_draws:ForestRecord",
+    "LabelForm": "tuplet.space.containers:Form",
+}
+"""Named tuples."""
+
+RECIPES: dict[str, str] = {"Recipe": "tuplet.persistence.recipes:Recipe"}
+"""The only class of tuplet whose constructor is called with parts of a file; it checks them."""
+
+
+_BY_LOADER = {"ObjectNode": OBJECTS, "TupleNode": TUPLES, "ConstructorFromReduceNode": RECIPES}
+"""How skops makes an instance: attributes are set, a named tuple is filled, the class is called."""
+
+NAMES = {path: name for types in _BY_LOADER.values() for name, path in types.items()}
+"""Registered names by the place of the class, "module:class"."""
+
+
+def path_of(loader: str, type_name: str) -> tuple[str, str]:
+    """Return the module and the class of a type of tuplet, by the name that a file gives it.
+
+    Parameters
+    ----------
+    loader : str
+        How skops would make an instance; a name is registered for one way only.
+    type_name : str
+        Such as "tuplet.ChainClassifier".
+
+    Raises
+    ------
+    ModelFileError
+        If no type is registered under the name.
+    """
+    path = _BY_LOADER.get(loader, {}).get(type_name.removeprefix(_PREFIX))
+    if path is None:
+        raise ModelFileError(
+            f"The file holds an object of type {type_name!r}, which is not a registered type of this version"
+            " of tuplet; read_header shows the version that wrote the file."
+        )
+    module, _, name = path.partition(":")
+    return module, name
+
+
+def is_ours(type_name: str) -> bool:
+    """Whether a type belongs to tuplet."""
+    return type_name.startswith(_PREFIX)
+
+
+def with_names(data: bytes) -> bytes:
+    """Return a model part in which types of tuplet have their registered names instead of module paths."""
+    return _with_types(data, _to_name)
+
+
+def with_paths(data: bytes) -> bytes:
+    """Return a model part in which the types of tuplet have module paths again, for skops to import."""
+    return _with_types(data, _to_path)
+
+
+def _to_name(node: dict[str, Any]) -> None:
+    module, name = node["__module__"], node["__class__"]
+    if is_ours(f"{module}.{name}"):
+        path = f"{module}:{name}"
+        if path not in NAMES:
+            raise ModelFileError(f"{path} is missing in tuplet.persistence.registry.")
+        node["__module__"], node["__class__"] = _PACKAGE, NAMES[path]
+
+
+def _to_path(node: dict[str, Any]) -> None:
+    full = f"{node['__module__']}.{node['__class__']}"
+    if is_ours(full):
+        node["__module__"], node["__class__"] = path_of(node["__loader__"], full)
+
+
+def _with_types(data: bytes, translate: Callable[[dict[str, Any]], None]) -> bytes:
+    """Return a copy of a model part with other type names; arrays are copied as they are."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(buffer, "w") as new:
+        for name in old.namelist():
+            content = old.read(name)
+            if name == SCHEMA:
+                schema = json.loads(content)
+                for node, _ in walk(schema):
+                    translate(node)
+                content = json.dumps(schema).encode()
+            new.writestr(name, content)
+    return buffer.getvalue()
+
+
+def walk(schema: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
+    """Yield every node of a schema at any depth, and "key" if it belongs to the types of keys of a dict."""
+    waiting: list[tuple[Any, str]] = [(schema, "")]
+    while waiting:
+        part, role = waiting.pop()
+        if isinstance(part, list):
+            waiting.extend((each, role) for each in part)
+        elif isinstance(part, dict):
+            if isinstance(part.get("__loader__"), str):
+                yield part, role
+            for name, each in part.items():
+                waiting.append((each, "key" if name == "key_types" and _is_dict(part) else role))
+
+
+def _is_dict(state: dict[str, Any]) -> bool:
+    return state.get("__loader__") == "DictNode"
