@@ -14,7 +14,7 @@ import tuplet
 from tuplet.exceptions import InputError
 
 if TYPE_CHECKING:
-    from tuplet.rules import RuleSet
+    from tuplet.rules.ruleset import RuleSet
 
 
 @dataclass(frozen=True)

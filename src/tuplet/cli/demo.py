@@ -8,17 +8,18 @@ from rich.console import Console
 from rich.table import Table
 from sklearn.model_selection import KFold
 
-from tuplet.datasets import load_penguins
-from tuplet.evaluate import compare
-from tuplet.losses import Abstain, CostMatrix, Hamming, Loss
-from tuplet.models import (
-    ChainClassifier,
-    IndependentClassifier,
-    JointClassifier,
-    PowersetClassifier,
-    PriorClassifier,
-)
-from tuplet.prediction import JointPrediction
+from tuplet.datasets.loading import load_penguins
+from tuplet.evaluate.compare import compare
+from tuplet.losses.abstain import Abstain
+from tuplet.losses.base import Loss
+from tuplet.losses.costs import CostMatrix
+from tuplet.losses.hamming import Hamming
+from tuplet.models.base import JointClassifier
+from tuplet.models.chain import ChainClassifier
+from tuplet.models.independent import IndependentClassifier
+from tuplet.models.powerset import PowersetClassifier
+from tuplet.models.prior import PriorClassifier
+from tuplet.prediction.joint import JointPrediction
 
 
 def run_demo(console: Console, n_folds: int, seed: int) -> None:

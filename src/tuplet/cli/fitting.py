@@ -16,16 +16,17 @@ from sklearn.dummy import DummyClassifier
 from tuplet.cli.predicting import label_frame
 from tuplet.cli.tables import ModelColumns
 from tuplet.cli.terminal import note, out, remark, say, show
-from tuplet.datasets import Dataset
-from tuplet.evaluate import compare, default_peers
+from tuplet.datasets.base import Dataset
+from tuplet.evaluate.compare import compare
+from tuplet.evaluate.peers.catalogue import default_peers
 from tuplet.evaluate.work import CachedPrediction
 from tuplet.exceptions import InputError
-from tuplet.metrics import exact_match, get_scorer
-from tuplet.models import IndependentClassifier
-from tuplet.persistence import save_model
-from tuplet.persistence.files import require_skops
-from tuplet.prediction import JointPrediction
-from tuplet.space import ClassSpace
+from tuplet.metrics.decisions import exact_match
+from tuplet.metrics.scorers import get_scorer
+from tuplet.models.independent import IndependentClassifier
+from tuplet.persistence.files import require_skops, save_model
+from tuplet.prediction.joint import JointPrediction
+from tuplet.space.classes import ClassSpace
 from tuplet.space.containers import listing
 from tuplet.space.words import first_words
 

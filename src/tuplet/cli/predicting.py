@@ -17,11 +17,11 @@ from tuplet.cli.terminal import note, out, show
 from tuplet.datasets.files.chunks import Chunk
 from tuplet.datasets.files.table import as_label
 from tuplet.exceptions import InputError, IntractableError, LabelError
-from tuplet.losses import Loss
-from tuplet.prediction import JointPrediction
+from tuplet.losses.base import Loss
 from tuplet.prediction.dependence import mean_information
+from tuplet.prediction.joint import JointPrediction
 from tuplet.progress import Progress
-from tuplet.space import ClassSpace
+from tuplet.space.classes import ClassSpace
 from tuplet.space.containers import listing
 from tuplet.space.words import chance_text, combination_texts, is_yes_no
 from tuplet.typing import UNKNOWN, Codes

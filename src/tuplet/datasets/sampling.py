@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 
 from tuplet.exceptions import InputError
-from tuplet.networks import Network, read_bif
+from tuplet.networks.bif import read_bif
+from tuplet.networks.network import Network
 from tuplet.typing import Codes, Seed
 
 

@@ -12,16 +12,17 @@ from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
-from tuplet.datasets import Dataset, load_dataset
+from tuplet.datasets.base import Dataset
+from tuplet.datasets.loading import load_dataset
 from tuplet.evaluate.comparison import FACTS, Comparison
 from tuplet.evaluate.fingerprint import data_digest, describe
 from tuplet.evaluate.folds import make_folds
 from tuplet.evaluate.jobs import FoldPlan, Job, Terms, run_all
-from tuplet.evaluate.peers import PeerClassifier
+from tuplet.evaluate.peers.classifier import PeerClassifier
 from tuplet.evaluate.store import Store
 from tuplet.evaluate.work import Scorer
 from tuplet.exceptions import InputError
-from tuplet.metrics import SCORERS, get_scorer
+from tuplet.metrics.scorers import SCORERS, get_scorer
 from tuplet.processes import Workers
 from tuplet.progress import Show
 from tuplet.space.containers import open_table

@@ -17,7 +17,7 @@ from tuplet.evaluate.work import N_BINS
 from tuplet.exceptions import InputError, TupletWarning
 
 if TYPE_CHECKING:
-    from tuplet.delegates import ScorePlots
+    from tuplet.surface.comparisons.views import ScorePlots
 
 FACTS = (
     "dataset",

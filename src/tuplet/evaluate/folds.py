@@ -12,7 +12,7 @@ import pandas as pd
 from scipy import sparse
 
 from tuplet.exceptions import InputError
-from tuplet.space import ClassSpace
+from tuplet.space.classes import ClassSpace
 from tuplet.space.containers import open_table
 from tuplet.typing import UNKNOWN, Codes, Seed
 

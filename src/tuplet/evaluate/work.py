@@ -23,9 +23,11 @@ from tuplet.evaluate.fingerprint import describe
 from tuplet.evaluate.store import Record
 from tuplet.exceptions import TupletError
 from tuplet.local.multi_output import unwrap
-from tuplet.losses import Loss, get_loss
-from tuplet.metrics import marginal_calibration, mode_calibration, n_floored
-from tuplet.prediction import JointPrediction
+from tuplet.losses.base import Loss
+from tuplet.losses.registry import get_loss
+from tuplet.metrics.calibration import marginal_calibration, mode_calibration
+from tuplet.metrics.probabilities import n_floored
+from tuplet.prediction.joint import JointPrediction
 
 N_BINS = 20
 """Bins of the stored calibration tables; pictures may join neighbours."""

@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tuplet.exceptions import IntractableError
-from tuplet.inference import Engine, Exact, Factor, Problem, absorb, evidence_factors, require_possible
+from tuplet.inference.engine import Engine, Exact
+from tuplet.inference.factor import Factor, Problem, absorb, evidence_factors, require_possible
 from tuplet.joint.base import JointDistribution, Ranking
 from tuplet.joint.search import Search, best_first
 from tuplet.typing import UNKNOWN, Codes, Floats

@@ -18,7 +18,7 @@ from joblib import effective_n_jobs
 from scipy.special import log_softmax
 
 from tuplet.exceptions import ConvergenceWarning, InputError
-from tuplet.kernels import fit_blocks
+from tuplet.kernels.logistic import fit_blocks
 from tuplet.local.blocks import Blocks, sort_into_blocks
 from tuplet.local.inputs import require_size
 from tuplet.typing import UNKNOWN, Codes, Floats

@@ -25,7 +25,7 @@ from scipy import sparse
 from scipy.special import log_expit, log_softmax
 
 from tuplet.exceptions import ConvergenceWarning
-from tuplet.kernels import fit_shifts
+from tuplet.kernels.logistic import fit_shifts
 from tuplet.local.blocks import sort_into_blocks
 from tuplet.local.inputs import Features, require_size
 from tuplet.local.many_logistic import principal_axes

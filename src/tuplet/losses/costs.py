@@ -13,7 +13,7 @@ from tuplet.exceptions import InputError
 from tuplet.joint.base import JointDistribution
 from tuplet.losses.decomposable import DecomposableLoss
 from tuplet.losses.labelled import as_floats, by_position, cost_table, reject_names
-from tuplet.space import ClassSpace
+from tuplet.space.classes import ClassSpace
 from tuplet.typing import Codes, Floats
 
 _ADVICE = "one matrix per variable in order, its rows and columns in code order"

@@ -12,7 +12,7 @@ from tuplet.exceptions import InputError
 from tuplet.joint.base import JointDistribution
 from tuplet.losses.decomposable import DecomposableLoss
 from tuplet.losses.labelled import as_floats, by_position, reject_names
-from tuplet.space import ClassSpace
+from tuplet.space.classes import ClassSpace
 from tuplet.typing import Codes, Floats
 
 

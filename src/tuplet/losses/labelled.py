@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from tuplet.exceptions import InputError
-from tuplet.space import ClassSpace
+from tuplet.space.classes import ClassSpace
 from tuplet.space.labels import show
 from tuplet.typing import UNKNOWN, Codes, Floats
 

@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from tuplet.metrics.encoding import check_weights, encode_truth
-from tuplet.prediction import JointPrediction
+from tuplet.prediction.joint import JointPrediction
 from tuplet.prediction.reliability import marginal_bins, mode_bins
 
 

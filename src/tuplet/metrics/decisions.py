@@ -8,11 +8,15 @@ import numpy as np
 import numpy.typing as npt
 
 from tuplet.exceptions import InputError
-from tuplet.losses import Hamming, Loss, SubsetZeroOne, get_loss
+from tuplet.losses.base import Loss
+from tuplet.losses.hamming import Hamming
+from tuplet.losses.registry import get_loss
+from tuplet.losses.subset import SubsetZeroOne
 from tuplet.metrics.encoding import average, check_weights, encode_both
 from tuplet.metrics.pairing import reject_prediction
 from tuplet.metrics.pairs import active_pairs, count_pairs, macro, ratio
-from tuplet.space import ClassSpace, labels
+from tuplet.space import labels
+from tuplet.space.classes import ClassSpace
 from tuplet.space.containers import open_table
 from tuplet.typing import UNKNOWN, Floats
 

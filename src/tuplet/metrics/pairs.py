@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tuplet.metrics.encoding import check_weights
-from tuplet.space import ClassSpace
+from tuplet.space.classes import ClassSpace
 from tuplet.typing import UNKNOWN, Codes, Floats
 
 

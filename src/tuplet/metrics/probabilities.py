@@ -14,7 +14,7 @@ import numpy.typing as npt
 from tuplet.exceptions import InputError
 from tuplet.joint.base import warn_unproven
 from tuplet.metrics.encoding import Reduce, average, encode_truth
-from tuplet.prediction import JointPrediction
+from tuplet.prediction.joint import JointPrediction
 from tuplet.prediction.reliability import found_within
 from tuplet.prediction.truth import Truth
 from tuplet.typing import UNKNOWN, Floats

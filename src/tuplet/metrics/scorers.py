@@ -16,9 +16,11 @@ import numpy.typing as npt
 
 from tuplet.exceptions import InputError
 from tuplet.local.multi_output import unwrap
-from tuplet.losses import LOSSES, Jaccard, Loss, get_loss
+from tuplet.losses.base import Loss
+from tuplet.losses.general import Jaccard
+from tuplet.losses.registry import LOSSES, get_loss
 from tuplet.metrics import decisions, probabilities
-from tuplet.space import ClassSpace
+from tuplet.space.classes import ClassSpace
 
 
 @final

@@ -21,11 +21,11 @@ from tuplet.local.encoding import FeatureEncoder, encoder_for
 from tuplet.local.estimators import accepts, require_probabilities
 from tuplet.local.inputs import Features, as_pandas, n_rows, take_rows
 from tuplet.local.parallel import one_blas_thread
-from tuplet.losses import Loss
-from tuplet.metrics import exact_match
+from tuplet.losses.base import Loss
+from tuplet.metrics.decisions import exact_match
 from tuplet.models.validation import row_index, validate_features, validate_weights
-from tuplet.prediction import JointPrediction
-from tuplet.space import ClassSpace
+from tuplet.prediction.joint import JointPrediction
+from tuplet.space.classes import ClassSpace
 from tuplet.space.containers import open_table
 from tuplet.space.rows import require_same_order
 from tuplet.typing import UNKNOWN, Codes, Floats

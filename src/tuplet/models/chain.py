@@ -11,7 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tuplet.exceptions import InputError
-from tuplet.joint import Atoms, Autoregressive, Enumerate, JointDistribution, Mixture, MonteCarlo
+from tuplet.joint.atoms import Atoms
+from tuplet.joint.autoregressive import Autoregressive
+from tuplet.joint.base import JointDistribution
+from tuplet.joint.mixture import Mixture
+from tuplet.joint.policies import Enumerate, MonteCarlo
 from tuplet.local.base import Bound, GridBound
 from tuplet.local.inputs import Features, n_rows
 from tuplet.models.base import JointClassifier

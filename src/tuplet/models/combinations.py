@@ -7,7 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from tuplet.exceptions import InputError
-from tuplet.joint import Atoms, FactorGraph, JointDistribution
+from tuplet.joint.atoms import Atoms
+from tuplet.joint.base import JointDistribution
+from tuplet.joint.graph import FactorGraph
 from tuplet.joint.mixture import Mixture
 from tuplet.typing import UNKNOWN, Codes, Floats
 

@@ -10,9 +10,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from tuplet.delegates import delegate
 from tuplet.exceptions import InputError
-from tuplet.losses import Loss, get_loss
-from tuplet.metrics import exact_match
-from tuplet.prediction import JointPrediction
+from tuplet.losses.base import Loss
+from tuplet.losses.registry import get_loss
+from tuplet.metrics.decisions import exact_match
+from tuplet.prediction.joint import JointPrediction
 
 
 @final

@@ -14,15 +14,16 @@ from scipy.special import rel_entr
 
 from tuplet.delegates import delegate
 from tuplet.exceptions import InputError, IntractableError, TupletWarning
-from tuplet.inference import Exact, Problem
-from tuplet.joint import FactorGraph
+from tuplet.inference.engine import Exact
+from tuplet.inference.factor import Problem
 from tuplet.joint.base import all_outcomes
+from tuplet.joint.graph import FactorGraph
 from tuplet.prediction.arguments import row_positions
 from tuplet.prediction.estimates import estimate_text, warn_estimated
 from tuplet.prediction.rendering import FAINT, Column, aligned, html_table
-from tuplet.space import ClassSpace
+from tuplet.space.classes import ClassSpace
 from tuplet.space.words import chance_text, clip, first_words, shorten
-from tuplet.structure import ParentSets, edges
+from tuplet.structure.parents import ParentSets, edges
 from tuplet.typing import Floats
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from tuplet.exceptions import InputError
-from tuplet.space import ClassSpace
-from tuplet.structure import Edge, ParentSets, find_cycle
+from tuplet.space.classes import ClassSpace
+from tuplet.structure.parents import Edge, ParentSets, find_cycle
 
 Pairs: TypeAlias = Sequence[tuple[int | str, int | str]]
 """Edges (parent, child)."""

@@ -10,7 +10,7 @@ from tuplet.local.estimators import seeded
 from tuplet.local.inputs import Features
 from tuplet.local.parallel import run_many
 from tuplet.local.stacked import StackedModel
-from tuplet.space import ClassSpace
+from tuplet.space.classes import ClassSpace
 from tuplet.space.containers import listing
 from tuplet.typing import Codes, Floats
 

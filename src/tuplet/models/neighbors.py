@@ -12,7 +12,8 @@ from scipy import sparse
 from sklearn.neighbors import NearestNeighbors
 
 from tuplet.exceptions import InputError
-from tuplet.joint import FactorGraph, JointDistribution
+from tuplet.joint.base import JointDistribution
+from tuplet.joint.graph import FactorGraph
 from tuplet.local.inputs import Features, n_rows
 from tuplet.local.onehot import OneHot, one_hot_width
 from tuplet.models.base import JointClassifier

@@ -7,7 +7,8 @@ from typing import Any, final
 import numpy as np
 
 from tuplet.exceptions import InputError, TupletWarning
-from tuplet.joint import Atoms, JointDistribution
+from tuplet.joint.atoms import Atoms
+from tuplet.joint.base import JointDistribution
 from tuplet.local.inputs import Features
 from tuplet.local.stacked import StackedModel
 from tuplet.models.base import JointClassifier

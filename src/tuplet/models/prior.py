@@ -9,13 +9,14 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from tuplet.exceptions import InputError
-from tuplet.joint import Atoms, JointDistribution
+from tuplet.joint.atoms import Atoms
+from tuplet.joint.base import JointDistribution
 from tuplet.local.inputs import Features, n_rows
-from tuplet.losses import Loss
+from tuplet.losses.base import Loss
 from tuplet.models.base import JointClassifier
 from tuplet.models.combinations import independent, log_marginals, seen_combinations, unseen_mass, with_unseen
 from tuplet.models.validation import row_index
-from tuplet.prediction import JointPrediction
+from tuplet.prediction.joint import JointPrediction
 from tuplet.typing import Codes, Floats
 
 

@@ -14,7 +14,10 @@ from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.tree._tree import Tree
 
 from tuplet.exceptions import InputError
-from tuplet.joint import Atoms, FactorGraph, JointDistribution, Mixture
+from tuplet.joint.atoms import Atoms
+from tuplet.joint.base import JointDistribution
+from tuplet.joint.graph import FactorGraph
+from tuplet.joint.mixture import Mixture
 from tuplet.local.estimators import name_of, seeded
 from tuplet.local.inputs import Features, require_size
 from tuplet.models.base import JointClassifier

@@ -13,7 +13,7 @@ from tuplet.networks._kernels import Rules, SearchTask, families_of, search_inse
 from tuplet.networks.scores import CountScorer, Criterion
 from tuplet.networks.three_part import ThreePartGraph
 from tuplet.networks.trees import learn_polytree_polytree, learn_small_width, learn_tree_tree
-from tuplet.structure import ParentSets
+from tuplet.structure.parents import ParentSets
 from tuplet.typing import Seed
 
 Ints = npt.NDArray[np.int64]

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from tuplet.exceptions import InputError
 from tuplet.space.containers import listing
-from tuplet.structure import ParentSets, find_cycle, topological_order
+from tuplet.structure.parents import ParentSets, find_cycle, topological_order
 from tuplet.typing import Codes, Floats, Seed
 
 _ROUNDING = 1e-4

@@ -9,7 +9,7 @@ from typing import NamedTuple, final
 
 from tuplet.exceptions import InputError
 from tuplet.inference.plan import cliques_along, min_fill_order
-from tuplet.structure import Edge, ParentSets, moral_width, topological_order
+from tuplet.structure.parents import Edge, ParentSets, moral_width, topological_order
 
 
 class ClassComponent(NamedTuple):

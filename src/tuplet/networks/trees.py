@@ -11,7 +11,8 @@ from scipy.stats import chi2
 
 from tuplet.networks._kernels import width_of
 from tuplet.networks.scores import CountScorer
-from tuplet.structure import Edge, ParentSets, best_forest
+from tuplet.structure.parents import Edge, ParentSets
+from tuplet.structure.trees import best_forest
 from tuplet.typing import Floats
 
 Sets = list[list[int]]

@@ -21,7 +21,7 @@ from typing import Any, NoReturn, Self
 import numpy as np
 
 from tuplet.exceptions import ModelFileError, TupletError
-from tuplet.space import ClassSpace
+from tuplet.space.classes import ClassSpace
 
 FORMAT = 2
 """Version of the file format, raised whenever an older version of tuplet would misread a newer file."""

@@ -9,7 +9,7 @@ import numpy as np
 from tuplet.exceptions import InputError
 from tuplet.joint.base import JointDistribution, warn_unproven
 from tuplet.plots.canvas import BLUE, GREY, caption, new_axes, pyplot
-from tuplet.space import ClassSpace
+from tuplet.space.classes import ClassSpace
 from tuplet.space.words import chance_text, contrast_texts
 from tuplet.typing import UNKNOWN, Codes, Floats
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from tuplet.exceptions import InputError
 from tuplet.plots.canvas import BLUE, INK, ORANGE, PAPER, caption, new_axes, pyplot
 from tuplet.prediction.dependence import label_dependence
-from tuplet.space import ClassSpace
+from tuplet.space.classes import ClassSpace
 from tuplet.space.words import shorten
 from tuplet.typing import Floats
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from tuplet.exceptions import InputError
 from tuplet.plots.canvas import BLUE, GREY, INK, PALETTE, PAPER, caption, new_axes, pyplot, write_legend
-from tuplet.space import ClassSpace
+from tuplet.space.classes import ClassSpace
 from tuplet.space.words import chance_text, shorten
 from tuplet.typing import UNKNOWN, Codes, Floats
 

@@ -8,20 +8,20 @@ import numpy as np
 import numpy.typing as npt
 
 from tuplet.exceptions import InputError
-from tuplet.joint import Probit
 from tuplet.joint.base import JointDistribution
+from tuplet.joint.probit import Probit
 from tuplet.plots.calibration import plot_calibration, plot_coverage
 from tuplet.plots.combinations import plot_combinations
 from tuplet.plots.heatmap import plot_dependence
 from tuplet.plots.marginals import plot_marginals
 from tuplet.plots.pair_table import plot_pair_table
-from tuplet.prediction import JointPrediction
 from tuplet.prediction.arguments import check_count, row_positions
 from tuplet.prediction.dependence import conditional_dependence
 from tuplet.prediction.estimates import warn_estimated
+from tuplet.prediction.joint import JointPrediction
 from tuplet.prediction.reliability import coverage_curve, marginal_bins, mode_bins
 from tuplet.prediction.truth import Truth, read_truth
-from tuplet.space import ClassSpace
+from tuplet.space.classes import ClassSpace
 from tuplet.space.words import clip
 from tuplet.typing import Codes, Floats
 

@@ -11,8 +11,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from tuplet.exceptions import InputError, NoSuchRowError
-from tuplet.losses import Loss, get_loss
-from tuplet.space import ClassSpace
+from tuplet.losses.base import Loss
+from tuplet.losses.registry import get_loss
+from tuplet.space.classes import ClassSpace
 from tuplet.space.containers import listing
 from tuplet.space.labels import show
 from tuplet.space.rows import require_same_order

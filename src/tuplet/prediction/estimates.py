@@ -9,7 +9,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from tuplet.exceptions import ApproximationWarning
-from tuplet.joint import Autoregressive, JointDistribution
+from tuplet.joint.autoregressive import Autoregressive
+from tuplet.joint.base import JointDistribution
 
 _REMEDY = "; ChainClassifier(engine=MonteCarlo(size=...)) narrows it, Enumerate(limit=...) is exact"
 

@@ -13,9 +13,10 @@ import pandas as pd
 
 from tuplet.delegates import delegate
 from tuplet.exceptions import ImpossibleEvidenceError, InputError, TupletError
-from tuplet.joint import Autoregressive
+from tuplet.joint.autoregressive import Autoregressive
 from tuplet.joint.base import JointDistribution, warn_unproven
-from tuplet.losses import DecomposableLoss, SubsetZeroOne
+from tuplet.losses.decomposable import DecomposableLoss
+from tuplet.losses.subset import SubsetZeroOne
 from tuplet.prediction import rendering
 from tuplet.prediction.arguments import check_count, encode_known, known_text, read_loss, row_positions
 from tuplet.prediction.dependence import conditional_dependence
@@ -29,14 +30,14 @@ from tuplet.prediction.tables import (
     tidy_frame,
 )
 from tuplet.prediction.truth import read_truth
-from tuplet.space import ClassSpace
+from tuplet.space.classes import ClassSpace
 from tuplet.space.containers import listing
 from tuplet.typing import UNKNOWN, Codes, Floats, Seed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from tuplet.losses import Loss
+    from tuplet.losses.base import Loss
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 

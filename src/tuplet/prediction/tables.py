@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 
 from tuplet.exceptions import InputError
-from tuplet.joint import Probit
 from tuplet.joint.base import JointDistribution
-from tuplet.space import ClassSpace
+from tuplet.joint.probit import Probit
+from tuplet.space.classes import ClassSpace
 from tuplet.space.labels import show
 from tuplet.typing import Codes, Floats
 

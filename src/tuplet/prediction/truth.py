@@ -10,7 +10,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from tuplet.exceptions import InputError, LabelError
-from tuplet.space import ClassSpace, labels
+from tuplet.space import labels
+from tuplet.space.classes import ClassSpace
 from tuplet.space.containers import open_table
 from tuplet.space.labels import show
 from tuplet.space.rows import require_same_order

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from tuplet.exceptions import InputError, MissingDependencyError
-from tuplet.joint import Probit
+from tuplet.joint.probit import Probit
 from tuplet.probit.draws import Draws
 from tuplet.typing import Floats
 

@@ -9,9 +9,9 @@ import pandas as pd
 from scipy import sparse
 
 from tuplet.local.inputs import as_pandas
-from tuplet.pages import PlainTable, Section
+from tuplet.pages.page import PlainTable, Section
 from tuplet.report.pieces import combinations, facts, words_of
-from tuplet.space import ClassSpace
+from tuplet.space.classes import ClassSpace
 from tuplet.space.words import clip, is_yes_no, shorten
 from tuplet.typing import UNKNOWN, Codes
 

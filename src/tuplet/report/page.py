@@ -9,11 +9,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from tuplet.datasets.files.atomic import write_bytes
 from tuplet.exceptions import InputError
-from tuplet.losses import Loss
-from tuplet.pages import PlainTable, Section, html_page
+from tuplet.losses.base import Loss
+from tuplet.pages.page import PlainTable, Section, html_page
 from tuplet.plots.canvas import pyplot
-from tuplet.prediction import JointPrediction
 from tuplet.prediction.arguments import check_count, read_loss
+from tuplet.prediction.joint import JointPrediction
 from tuplet.prediction.truth import Truth, read_truth
 from tuplet.report.data import data_sections, space_section
 from tuplet.report.pieces import attempt, facts, plural

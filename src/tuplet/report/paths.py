@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tuplet.exceptions import InputError
-from tuplet.models import (
-    AutoJointClassifier,
-    MixtureClassifier,
-    RuleStackingClassifier,
-    TreeMixtureClassifier,
-)
-from tuplet.plots import LearningPath, plot_path
+from tuplet.models.mixtures.mixture import MixtureClassifier
+from tuplet.models.rules.stacking import RuleStackingClassifier
+from tuplet.models.stacking.auto import AutoJointClassifier
+from tuplet.models.trees.mixture import TreeMixtureClassifier
+from tuplet.plots.path import LearningPath, plot_path
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,8 +12,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from tuplet.exceptions import TupletError, TupletWarning
-from tuplet.pages import Picture, PlainTable, Section
-from tuplet.space import ClassSpace
+from tuplet.pages.page import Picture, PlainTable, Section
+from tuplet.space.classes import ClassSpace
 from tuplet.space.words import clip, combination_texts, first_words, shorten
 from tuplet.typing import UNKNOWN, Codes
 

@@ -8,12 +8,13 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from tuplet.pages import Picture, PlainTable, Section
-from tuplet.plots import plot_combinations, plot_dependence, plot_marginals
-from tuplet.plots.heatmap import arranged
+from tuplet.pages.page import Picture, PlainTable, Section
+from tuplet.plots.combinations import plot_combinations
+from tuplet.plots.heatmap import arranged, plot_dependence
+from tuplet.plots.marginals import plot_marginals
 from tuplet.plots.predictions import marginal_limits
-from tuplet.prediction import JointPrediction
 from tuplet.prediction.dependence import as_strength, label_dependence, mean_information
+from tuplet.prediction.joint import JointPrediction
 from tuplet.prediction.truth import Truth
 from tuplet.report.pieces import combinations, in_time, picture
 from tuplet.space.words import clip, shorten

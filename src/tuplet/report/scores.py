@@ -8,27 +8,21 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from tuplet.inference import Factor
-from tuplet.joint import FactorGraph
-from tuplet.losses import Loss, get_loss
-from tuplet.metrics import (
-    exact_match,
-    expected_calibration_error,
-    hamming_score,
-    joint_log_loss,
-    marginal_calibration,
-    marginal_log_loss,
-    mean_loss,
-    mode_calibration,
-)
-from tuplet.pages import PlainTable, Section
-from tuplet.plots import plot_calibration, plot_coverage
-from tuplet.prediction import JointPrediction
+from tuplet.inference.factor import Factor
+from tuplet.joint.graph import FactorGraph
+from tuplet.losses.base import Loss
+from tuplet.losses.registry import get_loss
+from tuplet.metrics.calibration import expected_calibration_error, marginal_calibration, mode_calibration
+from tuplet.metrics.decisions import exact_match, hamming_score, mean_loss
+from tuplet.metrics.probabilities import joint_log_loss, marginal_log_loss
+from tuplet.pages.page import PlainTable, Section
+from tuplet.plots.calibration import plot_calibration, plot_coverage
 from tuplet.prediction.estimates import estimate_text
+from tuplet.prediction.joint import JointPrediction
 from tuplet.prediction.reliability import coverage_curve
 from tuplet.prediction.truth import Truth
 from tuplet.report.pieces import in_time, picture
-from tuplet.space import ClassSpace
+from tuplet.space.classes import ClassSpace
 from tuplet.space.words import shorten
 from tuplet.typing import UNKNOWN, Floats
 

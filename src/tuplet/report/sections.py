@@ -15,31 +15,30 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tuplet.models import (
-    AutoJointClassifier,
-    BayesNetClassifier,
-    ChainClassifier,
-    DecisionClassifier,
-    GenerativeBayesNetClassifier,
-    JointStackingClassifier,
-    MixtureClassifier,
-    PriorClassifier,
-    ProbitClassifier,
-    ProbitForestClassifier,
-    RandomFieldClassifier,
-    RuleStackingClassifier,
-    TreeClassifier,
-    TreeEnsembleClassifier,
-    TreeMixtureClassifier,
-)
-from tuplet.pages import Picture, PlainTable, Section
-from tuplet.plots import plot_calibration, plot_graph, plot_path
-from tuplet.plots.graph import plot_class_feature_graph
+from tuplet.models.bayesnet.classifier import BayesNetClassifier
+from tuplet.models.chain import ChainClassifier
+from tuplet.models.decision import DecisionClassifier
+from tuplet.models.generative.classifier import GenerativeBayesNetClassifier
+from tuplet.models.mixtures.mixture import MixtureClassifier
+from tuplet.models.prior import PriorClassifier
+from tuplet.models.probit.forest import ProbitForestClassifier
+from tuplet.models.probit.linear import ProbitClassifier
+from tuplet.models.random_field.classifier import RandomFieldClassifier
+from tuplet.models.rules.stacking import RuleStackingClassifier
+from tuplet.models.stacking.auto import AutoJointClassifier
+from tuplet.models.stacking.classifier import JointStackingClassifier
+from tuplet.models.trees.ensemble import TreeEnsembleClassifier
+from tuplet.models.trees.mixture import TreeMixtureClassifier
+from tuplet.models.trees.tree import TreeClassifier
+from tuplet.pages.page import Picture, PlainTable, Section
+from tuplet.plots.calibration import plot_calibration
+from tuplet.plots.graph import plot_class_feature_graph, plot_graph
+from tuplet.plots.path import plot_path
 from tuplet.report.paths import learning_path
 from tuplet.report.pieces import combinations, picture
-from tuplet.space import ClassSpace
+from tuplet.space.classes import ClassSpace
 from tuplet.space.words import clip, shorten
-from tuplet.structure import edges
+from tuplet.structure.parents import edges
 from tuplet.typing import Codes, Floats
 
 _EDGES, _FIELD_EDGES, _CHAINS, _COMBINATIONS, _PAIRS = 25, 30, 20, 20, 25

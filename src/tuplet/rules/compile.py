@@ -13,7 +13,7 @@ from tuplet.rules.formula import And, Formula, Implies, Is, Leaf, Not, Or, Truth
 from tuplet.rules.names import Names
 from tuplet.rules.parser import parse
 from tuplet.rules.rule import NoisyOr, Rule
-from tuplet.space import ClassSpace
+from tuplet.space.classes import ClassSpace
 from tuplet.typing import Floats
 
 _LARGEST_TABLE = 2**20

@@ -20,7 +20,7 @@ from tuplet.exceptions import InputError, NoSuchRowError
 from tuplet.rules.formula import Formula
 from tuplet.rules.joint import RuleJoint
 from tuplet.rules.names import Names
-from tuplet.space import ClassSpace
+from tuplet.space.classes import ClassSpace
 from tuplet.typing import UNKNOWN, Codes, Floats
 
 _NEUTRAL = 0.5

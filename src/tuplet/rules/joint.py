@@ -11,10 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tuplet.exceptions import ImpossibleEvidenceError, InputError
-from tuplet.inference import BeliefPropagation, Exact, Problem
-from tuplet.joint import JointDistribution, Search
-from tuplet.joint.base import ENUMERATION_LIMIT, Ranking
-from tuplet.joint.search import best_first
+from tuplet.inference.belief import BeliefPropagation
+from tuplet.inference.engine import Exact
+from tuplet.inference.factor import Problem
+from tuplet.joint.base import ENUMERATION_LIMIT, JointDistribution, Ranking
+from tuplet.joint.search import Search, best_first
 from tuplet.rules.contradiction import contradiction, culprits, rule_lines
 from tuplet.rules.factor import RuleFactor
 from tuplet.rules.maxima import best_outcomes

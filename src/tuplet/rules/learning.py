@@ -19,7 +19,7 @@ from tuplet.rules.learning_data import Evidence, LearnedTerm, Term
 from tuplet.rules.learning_paper import PaperSettings, learn_as_in_the_paper
 from tuplet.rules.learning_search import SearchSettings, best_rule, fit_strengths
 from tuplet.rules.rule import NoisyOr
-from tuplet.space import ClassSpace
+from tuplet.space.classes import ClassSpace
 from tuplet.typing import Floats
 
 Learner = Literal["greedy", "paper"]

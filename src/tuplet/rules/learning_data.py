@@ -17,7 +17,8 @@ from typing import Self, final
 import numpy as np
 import numpy.typing as npt
 
-from tuplet.inference import Exact, Factor, Problem
+from tuplet.inference.engine import Exact
+from tuplet.inference.factor import Factor, Problem
 from tuplet.inference.noisy_or import noisy_or
 from tuplet.inference.plan import make_plan
 from tuplet.rules.factor import RuleFactor

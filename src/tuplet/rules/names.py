@@ -12,7 +12,7 @@ import numpy as np
 from tuplet.exceptions import InputError
 from tuplet.rules.formula import Formula, Is, Label, Leaf, Truth, quoted
 from tuplet.rules.parser import point_at
-from tuplet.space import ClassSpace
+from tuplet.space.classes import ClassSpace
 
 _YES = ("yes", "true", "1", "1.0")
 _NO = ("no", "false", "0", "0.0")

@@ -18,7 +18,7 @@ from tuplet.rules.formula import NUMBER, Is
 from tuplet.rules.names import Names
 from tuplet.rules.parser import point_at, scan, unescape
 from tuplet.rules.rule import NoisyOr, Rule
-from tuplet.space import ClassSpace
+from tuplet.space.classes import ClassSpace
 
 _HEAD = re.compile(
     rf"\s*(?:\[(?P<name>(?:[^\]\\]|\\.)*)\]\s*)?(?:(?P<learned>learned)\s*)?(?P<p>{NUMBER.pattern})?\s*:"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tuplet.joint import JointDistribution
+from tuplet.joint.base import JointDistribution
 from tuplet.typing import Codes, Floats
 
 _SIZE = 2000

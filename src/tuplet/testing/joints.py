@@ -6,8 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tuplet.exceptions import ImpossibleEvidenceError
-from tuplet.joint import JointDistribution
-from tuplet.joint.base import all_outcomes
+from tuplet.joint.base import JointDistribution, all_outcomes
 from tuplet.testing.draws import check_draws
 from tuplet.testing.oracle import enumerate_log_joint, log_total
 from tuplet.typing import UNKNOWN, Codes, Floats

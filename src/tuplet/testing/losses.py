@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tuplet.joint import JointDistribution
-from tuplet.joint.base import all_outcomes
-from tuplet.losses import Loss
+from tuplet.joint.base import JointDistribution, all_outcomes
+from tuplet.losses.base import Loss
 from tuplet.testing.oracle import enumerate_joint
 from tuplet.typing import UNKNOWN, Codes, Floats
 

@@ -10,9 +10,13 @@ import numpy as np
 import numpy.typing as npt
 from hypothesis import strategies as st
 
-from tuplet.inference import Factor, noisy_or
-from tuplet.joint import Atoms, Autoregressive, FactorGraph, JointDistribution, Mixture
-from tuplet.joint.base import all_outcomes
+from tuplet.inference.factor import Factor
+from tuplet.inference.noisy_or import noisy_or
+from tuplet.joint.atoms import Atoms
+from tuplet.joint.autoregressive import Autoregressive
+from tuplet.joint.base import JointDistribution, all_outcomes
+from tuplet.joint.graph import FactorGraph
+from tuplet.joint.mixture import Mixture
 from tuplet.typing import Codes, Floats
 
 Cards = tuple[int, ...]

@@ -11,8 +11,9 @@ import numpy as np
 import pandas as pd
 
 from tuplet.exceptions import InputError
-from tuplet.inference import Engine, Exact
-from tuplet.joint import FactorGraph, JointDistribution
+from tuplet.inference.engine import Engine, Exact
+from tuplet.joint.base import JointDistribution
+from tuplet.joint.graph import FactorGraph
 from tuplet.local.criteria import Parametrisation, Score
 from tuplet.local.encoding import FeatureEncoder
 from tuplet.local.inputs import Features, n_rows

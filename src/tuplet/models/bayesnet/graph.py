@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 
 from tuplet.delegates import delegate
-from tuplet.structure import Edge, LocalScores, ParentSets
+from tuplet.structure.local_scores import LocalScores
+from tuplet.structure.parents import Edge, ParentSets
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -19,7 +19,9 @@ from tuplet.local.mixed_families import MixedFamilyScorer, Role
 from tuplet.local.screening import Shortlist
 from tuplet.models.bayesnet.views import FeatureViews
 from tuplet.progress import Progress, Show, duration_text
-from tuplet.structure import Candidates, Edge, Family, Found, Method, candidate_parent_sets, find_dag
+from tuplet.structure.candidates import Candidates, Family, candidate_parent_sets
+from tuplet.structure.parents import Edge
+from tuplet.structure.search import Found, Method, find_dag
 from tuplet.typing import Codes
 
 _FOLDS, _FEW_FOLDS = 5, 3

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tuplet.inference import Factor
+from tuplet.inference.factor import Factor
 from tuplet.local.inputs import Features, take_rows
 from tuplet.local.mixed_families import MixedFamilyScorer, ObservedModel, Role
 from tuplet.models.bayesnet.views import FeatureViews
-from tuplet.structure import ParentSets
+from tuplet.structure.parents import ParentSets
 
 
 @dataclass(frozen=True)

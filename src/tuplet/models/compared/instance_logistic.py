@@ -6,7 +6,8 @@ from typing import Any, final
 
 import numpy as np
 
-from tuplet.joint import FactorGraph, JointDistribution
+from tuplet.joint.base import JointDistribution
+from tuplet.joint.graph import FactorGraph
 from tuplet.local.inputs import Features, n_rows, put_beside
 from tuplet.local.onehot import OneHot
 from tuplet.models.base import JointClassifier

@@ -15,8 +15,11 @@ from scipy import sparse
 from sklearn.utils import Tags
 
 from tuplet.exceptions import InputError
-from tuplet.inference import BeliefPropagation, Engine, Exact, Factor
-from tuplet.joint import FactorGraph, JointDistribution
+from tuplet.inference.belief import BeliefPropagation
+from tuplet.inference.engine import Engine, Exact
+from tuplet.inference.factor import Factor
+from tuplet.joint.base import JointDistribution
+from tuplet.joint.graph import FactorGraph
 from tuplet.local.inputs import Features, n_rows, require_size
 from tuplet.losses.base import is_number
 from tuplet.models.base import JointClassifier

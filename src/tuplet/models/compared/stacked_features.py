@@ -8,7 +8,8 @@ import numpy as np
 from scipy import sparse
 
 from tuplet.exceptions import InputError
-from tuplet.joint import FactorGraph, JointDistribution
+from tuplet.joint.base import JointDistribution
+from tuplet.joint.graph import FactorGraph
 from tuplet.local.columns import admit_columns
 from tuplet.local.inputs import Features, n_rows, put_beside, take_rows
 from tuplet.local.logistic import default_estimator

@@ -8,7 +8,8 @@ from typing import Any, final
 import numpy as np
 
 from tuplet.exceptions import InputError
-from tuplet.joint import FactorGraph, JointDistribution
+from tuplet.joint.base import JointDistribution
+from tuplet.joint.graph import FactorGraph
 from tuplet.local.inputs import Features, take_rows
 from tuplet.models.base import JointClassifier
 from tuplet.models.cross_fitting import fold_weights

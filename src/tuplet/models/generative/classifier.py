@@ -12,25 +12,21 @@ from sklearn.utils.validation import check_is_fitted
 
 from tuplet.delegates import delegate
 from tuplet.exceptions import InputError
-from tuplet.inference import Engine, Exact, Factor
-from tuplet.joint import FactorGraph, JointDistribution
+from tuplet.inference.engine import Engine, Exact
+from tuplet.inference.factor import Factor
+from tuplet.joint.base import JointDistribution
+from tuplet.joint.graph import FactorGraph
 from tuplet.local.discrete import DiscreteColumns
 from tuplet.local.inputs import Features, n_rows
 from tuplet.models.base import JointClassifier
 from tuplet.models.generative.files import from_network, to_network
 from tuplet.models.generative.tables import count_tables, gap_factors, known_factors, touched_families
-from tuplet.networks import (
-    CountScorer,
-    LearnerOptions,
-    Network,
-    Structure,
-    ThreePartGraph,
-    default_criterion,
-    learn_structure,
-    read_bif,
-    write_bif,
-)
-from tuplet.space import ClassSpace
+from tuplet.networks.bif import read_bif, write_bif
+from tuplet.networks.learners import LearnerOptions, Structure, default_criterion, learn_structure
+from tuplet.networks.network import Network
+from tuplet.networks.scores import CountScorer
+from tuplet.networks.three_part import ThreePartGraph
+from tuplet.space.classes import ClassSpace
 from tuplet.space.containers import listing
 from tuplet.typing import UNKNOWN, Codes, Floats, Seed
 

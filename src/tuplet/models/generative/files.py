@@ -15,8 +15,9 @@ import numpy as np
 from tuplet.exceptions import InputError
 from tuplet.local.discrete import Bins, Column, DiscreteColumns, Values
 from tuplet.local.nominal import Nominal
-from tuplet.networks import Network, ThreePartGraph
-from tuplet.space import ClassSpace
+from tuplet.networks.network import Network
+from tuplet.networks.three_part import ThreePartGraph
+from tuplet.space.classes import ClassSpace
 from tuplet.space.containers import listing
 from tuplet.typing import Floats
 

@@ -14,8 +14,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from tuplet.exceptions import InputError
 from tuplet.local.discrete import DiscreteColumns
 from tuplet.local.inputs import Features, as_pandas, require_finite
-from tuplet.networks import CountScorer
-from tuplet.space import ClassSpace
+from tuplet.networks.scores import CountScorer
+from tuplet.space.classes import ClassSpace
 
 
 @final

@@ -17,10 +17,10 @@ import numpy.typing as npt
 from scipy.special import logsumexp
 
 from tuplet.exceptions import InputError, IntractableError
-from tuplet.inference import Factor
+from tuplet.inference.factor import Factor
 from tuplet.inference.plan import cliques_along, min_fill_order
-from tuplet.networks import ThreePartGraph
-from tuplet.structure import ParentSets, topological_order
+from tuplet.networks.three_part import ThreePartGraph
+from tuplet.structure.parents import ParentSets, topological_order
 from tuplet.typing import UNKNOWN, Codes, Floats
 
 _LARGEST = 2**26

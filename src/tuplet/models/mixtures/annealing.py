@@ -8,8 +8,8 @@ from typing import Self, final
 import numpy as np
 import numpy.typing as npt
 
-from tuplet.joint import JointDistribution, Mixture
-from tuplet.joint.base import Ranking
+from tuplet.joint.base import JointDistribution, Ranking
+from tuplet.joint.mixture import Mixture
 from tuplet.typing import Codes, Floats
 
 HOTTEST, COLDEST = 1.0, 0.05

@@ -11,7 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from tuplet.delegates import delegate
 from tuplet.exceptions import InputError
-from tuplet.joint import JointDistribution, Mixture
+from tuplet.joint.base import JointDistribution
+from tuplet.joint.mixture import Mixture
 from tuplet.local.inputs import Features, n_rows
 from tuplet.losses.base import is_number
 from tuplet.models.base import JointClassifier

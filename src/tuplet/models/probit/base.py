@@ -11,7 +11,8 @@ from scipy import sparse
 from sklearn.utils import Tags
 
 from tuplet.exceptions import ConvergenceWarning, InputError, TupletWarning
-from tuplet.joint import JointDistribution, Probit
+from tuplet.joint.base import JointDistribution
+from tuplet.joint.probit import Probit
 from tuplet.local.inputs import Features
 from tuplet.models.probit.report import ProbitReport
 from tuplet.models.scaling import fit_scaler
@@ -23,7 +24,7 @@ from tuplet.probit.means import MeanSettings
 from tuplet.probit.sampler import label_signs, offsets_of
 from tuplet.probit.summary import convergence_of
 from tuplet.progress import Show
-from tuplet.space import ClassSpace
+from tuplet.space.classes import ClassSpace
 from tuplet.typing import UNKNOWN, Codes, Floats, Seed
 
 _FEWEST = 10

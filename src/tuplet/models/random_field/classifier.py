@@ -13,8 +13,12 @@ from scipy.sparse import csgraph
 from scipy.special import logsumexp
 
 from tuplet.exceptions import ConvergenceWarning, InputError, IntractableError
-from tuplet.inference import BeliefPropagation, Engine, Exact, Factor, make_plan
-from tuplet.joint import FactorGraph, JointDistribution
+from tuplet.inference.belief import BeliefPropagation
+from tuplet.inference.engine import Engine, Exact
+from tuplet.inference.factor import Factor
+from tuplet.inference.plan import make_plan
+from tuplet.joint.base import JointDistribution
+from tuplet.joint.graph import FactorGraph
 from tuplet.local.inputs import Features, n_rows
 from tuplet.losses.base import is_number
 from tuplet.models.base import JointClassifier

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tuplet.inference import Factor
+from tuplet.inference.factor import Factor
 from tuplet.local.inputs import Features
 from tuplet.local.onehot import one_hot_width
 from tuplet.typing import Codes, Floats

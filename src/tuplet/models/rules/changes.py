@@ -10,9 +10,9 @@ import numpy as np
 
 from tuplet.exceptions import InputError
 from tuplet.models.rules.reading import add_to_space, read_priors
-from tuplet.rules import NoisyOr, Rule, RuleSet
-from tuplet.rules.ruleset import read_rules
-from tuplet.space import ClassSpace
+from tuplet.rules.rule import NoisyOr, Rule
+from tuplet.rules.ruleset import RuleSet, read_rules
+from tuplet.space.classes import ClassSpace
 from tuplet.typing import Floats
 
 

@@ -10,11 +10,14 @@ import numpy as np
 from scipy.special import expit, logit
 
 from tuplet.exceptions import InputError
-from tuplet.rules import NoisyOr, Rule, RuleFactor, RuleSet, compile_rules
+from tuplet.rules.compile import compile_rules
+from tuplet.rules.factor import RuleFactor
 from tuplet.rules.learning import Learned, as_rule, learn_rules
 from tuplet.rules.learning_data import Evidence, GivenTerm
 from tuplet.rules.learning_search import SearchSettings
-from tuplet.space import ClassSpace
+from tuplet.rules.rule import NoisyOr, Rule
+from tuplet.rules.ruleset import RuleSet
+from tuplet.space.classes import ClassSpace
 from tuplet.typing import Codes, Floats
 
 _LARGEST = 2**12

@@ -13,7 +13,7 @@ import pandas as pd
 
 from tuplet.exceptions import InputError
 from tuplet.rules.names import Names
-from tuplet.space import ClassSpace
+from tuplet.space.classes import ClassSpace
 from tuplet.space.containers import listing
 from tuplet.space.labels import as_array
 from tuplet.typing import Floats

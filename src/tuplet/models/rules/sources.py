@@ -19,7 +19,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from tuplet.exceptions import InputError, LabelError
-from tuplet.joint import FactorGraph, JointDistribution
+from tuplet.joint.base import JointDistribution
+from tuplet.joint.graph import FactorGraph
 from tuplet.local.columns import chooses_columns
 from tuplet.local.estimators import name_of, weight_arguments
 from tuplet.local.inputs import Features, n_rows, take_rows
@@ -27,7 +28,7 @@ from tuplet.local.multi_output import Output, output_labels, read_outputs
 from tuplet.models.base import JointClassifier
 from tuplet.models.cross_fitting import fold_weights
 from tuplet.models.independent import IndependentClassifier
-from tuplet.space import ClassSpace
+from tuplet.space.classes import ClassSpace
 from tuplet.space.containers import listing
 from tuplet.typing import UNKNOWN, Codes, Floats
 

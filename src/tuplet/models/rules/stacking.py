@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tuplet.delegates import delegate
 from tuplet.exceptions import InputError
-from tuplet.joint import JointDistribution
+from tuplet.joint.base import JointDistribution
 from tuplet.local.inputs import Features, n_rows
 from tuplet.models.base import JointClassifier
 from tuplet.models.rules.changes import ChangeableRules, KnowledgeBase
@@ -20,10 +20,12 @@ from tuplet.models.rules.expert_rules import ExpertRules, compile_expert_rules, 
 from tuplet.models.rules.reading import read_priors
 from tuplet.models.rules.sources import HeldOutBeliefs, fitted_source, held_out_beliefs, make_sources
 from tuplet.progress import Show
-from tuplet.rules import NoisyOr, Rule, RuleJoint, compile_rules
 from tuplet.rules.calibration import CalibrationKind, Calibrator, learn_calibrator
+from tuplet.rules.compile import compile_rules
 from tuplet.rules.explain import Explanation, contributions, explain_row
+from tuplet.rules.joint import RuleJoint
 from tuplet.rules.learning import Learner
+from tuplet.rules.rule import NoisyOr, Rule
 from tuplet.rules.ruleset import read_rules
 from tuplet.typing import UNKNOWN, Codes, Floats, Seed
 

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tuplet.delegates import delegate
 from tuplet.exceptions import InputError
-from tuplet.joint import JointDistribution
+from tuplet.joint.base import JointDistribution
 from tuplet.local.inputs import Features
 from tuplet.models.base import JointClassifier
 from tuplet.models.stacking.blend import Blend
@@ -28,7 +28,7 @@ from tuplet.models.stacking.clock import Clock, Crew
 from tuplet.models.stacking.held_out import Rows, fit_on, make_folds
 from tuplet.models.stacking.race import Race
 from tuplet.progress import Progress, Show, duration_text
-from tuplet.rules import RuleSet
+from tuplet.rules.ruleset import RuleSet
 from tuplet.typing import Codes, Floats, Seed
 
 if TYPE_CHECKING:

@@ -10,15 +10,16 @@ import numpy as np
 import pandas as pd
 from scipy.special import logsumexp
 
-from tuplet.joint import Atoms, JointDistribution, Mixture
-from tuplet.joint.base import all_outcomes
+from tuplet.joint.atoms import Atoms
+from tuplet.joint.base import JointDistribution, all_outcomes
+from tuplet.joint.mixture import Mixture
 from tuplet.local.inputs import Features, n_rows, take_rows
-from tuplet.metrics import mode_calibration
+from tuplet.metrics.calibration import mode_calibration
 from tuplet.models.stacking.gate import Gate, fit_gate
 from tuplet.models.stacking.held_out import Fold, HeldOut, Rows
 from tuplet.models.stacking.tempering import Tempering, find_power, temper
 from tuplet.models.stacking.weights import mixture_weights
-from tuplet.prediction import JointPrediction
+from tuplet.prediction.joint import JointPrediction
 from tuplet.typing import Codes, Floats
 
 

@@ -18,18 +18,19 @@ from sklearn.preprocessing import StandardScaler
 
 from tuplet.local.estimators import seeded
 from tuplet.local.logistic import default_estimator
-from tuplet.models.bayesnet import BayesNetClassifier
+from tuplet.models.bayesnet.classifier import BayesNetClassifier
 from tuplet.models.chain import ChainClassifier
-from tuplet.models.generative import GenerativeBayesNetClassifier
+from tuplet.models.generative.classifier import GenerativeBayesNetClassifier
 from tuplet.models.independent import IndependentClassifier
 from tuplet.models.neighbors import NeighborClassifier
 from tuplet.models.powerset import PowersetClassifier
 from tuplet.models.prior import PriorClassifier
-from tuplet.models.probit import ProbitForestClassifier
-from tuplet.models.rules import RuleStackingClassifier
+from tuplet.models.probit.forest import ProbitForestClassifier
+from tuplet.models.rules.stacking import RuleStackingClassifier
 from tuplet.models.shared_forest import SharedForestClassifier
 from tuplet.models.stacking.held_out import Rows
-from tuplet.models.trees import TreeClassifier, TreeMixtureClassifier
+from tuplet.models.trees.mixture import TreeMixtureClassifier
+from tuplet.models.trees.tree import TreeClassifier
 
 _MANY_COLUMNS = 2000
 """Features beyond which discretised networks and mixtures of trees are not tried."""

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils import Tags, get_tags
 
 from tuplet.exceptions import InputError
-from tuplet.joint import JointDistribution
+from tuplet.joint.base import JointDistribution
 from tuplet.local.estimators import seeded
 from tuplet.local.inputs import Features
 from tuplet.local.parallel import run_many

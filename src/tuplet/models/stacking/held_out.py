@@ -17,7 +17,7 @@ from tuplet import processes
 from tuplet.exceptions import InputError
 from tuplet.local.inputs import Features, take_rows
 from tuplet.models.cross_fitting import fold_weights
-from tuplet.space import ClassSpace
+from tuplet.space.classes import ClassSpace
 from tuplet.typing import Codes, Floats
 
 Positions = npt.NDArray[np.intp]

@@ -10,8 +10,8 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
 
-from tuplet.joint import Atoms, JointDistribution
-from tuplet.joint.base import all_outcomes
+from tuplet.joint.atoms import Atoms
+from tuplet.joint.base import JointDistribution, all_outcomes
 from tuplet.models.stacking.held_out import gain_of
 from tuplet.typing import UNKNOWN, Codes, Floats
 

@@ -7,7 +7,7 @@ from typing import Any, Literal, final
 import numpy as np
 
 from tuplet.exceptions import InputError
-from tuplet.joint import JointDistribution
+from tuplet.joint.base import JointDistribution
 from tuplet.local.criteria import Parametrisation
 from tuplet.local.inputs import Features, n_rows
 from tuplet.models.base import JointClassifier
@@ -15,7 +15,7 @@ from tuplet.models.local_models import estimators_by_variable
 from tuplet.models.mixtures.base import mixture_of
 from tuplet.models.trees.learners import make_trees, random_tree
 from tuplet.models.trees.logistic import joints_of
-from tuplet.structure import ParentSets
+from tuplet.structure.parents import ParentSets
 from tuplet.typing import Codes, Floats, Seed
 
 

@@ -9,8 +9,8 @@ from typing import Any, Literal, Protocol, Self, final
 import numpy as np
 
 from tuplet.exceptions import InputError
-from tuplet.inference import Factor
-from tuplet.joint import FactorGraph
+from tuplet.inference.factor import Factor
+from tuplet.joint.graph import FactorGraph
 from tuplet.local.base import LocalModel
 from tuplet.local.criteria import Parametrisation
 from tuplet.local.families import FamilyScorer
@@ -18,7 +18,8 @@ from tuplet.local.inputs import Features, n_rows
 from tuplet.losses.base import is_number
 from tuplet.models.trees.edge_scores import EdgeScores
 from tuplet.models.trees.logistic import LogisticTreeLearner, TreeSettings
-from tuplet.structure import Family, ParentSets
+from tuplet.structure.candidates import Family
+from tuplet.structure.parents import ParentSets
 from tuplet.typing import UNKNOWN, Codes, Floats
 
 

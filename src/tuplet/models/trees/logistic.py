@@ -8,8 +8,9 @@ from typing import Any, Literal, final
 
 import numpy as np
 
-from tuplet.inference import Factor
-from tuplet.joint import FactorGraph, JointDistribution
+from tuplet.inference.factor import Factor
+from tuplet.joint.base import JointDistribution
+from tuplet.joint.graph import FactorGraph
 from tuplet.local.criteria import Parametrisation
 from tuplet.local.inputs import Features
 from tuplet.local.shifts import PrincipalColumns, Shared, Shifts, log_proba, own_log_proba
@@ -25,7 +26,7 @@ from tuplet.models.trees.edge_scores import (
     residual_scores,
     score_edges,
 )
-from tuplet.structure import ParentSets
+from tuplet.structure.parents import ParentSets
 from tuplet.typing import Codes, Floats
 
 GRID = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)

@@ -9,7 +9,7 @@ from typing import Any, Literal, final
 
 import numpy as np
 
-from tuplet.joint import JointDistribution
+from tuplet.joint.base import JointDistribution
 from tuplet.local.criteria import Parametrisation
 from tuplet.local.inputs import Features
 from tuplet.models.given_edges import Pairs, given_edges
@@ -19,7 +19,8 @@ from tuplet.models.mixtures.growth import ComponentSource
 from tuplet.models.trees.learners import TreeLearner, make_trees
 from tuplet.models.trees.logistic import joints_of
 from tuplet.progress import Show
-from tuplet.structure import Edge, ParentSets, best_forest, edges
+from tuplet.structure.parents import Edge, ParentSets, edges
+from tuplet.structure.trees import best_forest
 from tuplet.typing import Codes, Floats, Seed
 
 _MAX_TRIES = 1000

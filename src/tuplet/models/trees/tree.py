@@ -9,7 +9,8 @@ import pandas as pd
 
 from tuplet.delegates import delegate
 from tuplet.exceptions import InputError
-from tuplet.joint import FactorGraph, JointDistribution
+from tuplet.joint.base import JointDistribution
+from tuplet.joint.graph import FactorGraph
 from tuplet.local.criteria import Parametrisation
 from tuplet.local.inputs import Features
 from tuplet.models.base import JointClassifier
@@ -17,7 +18,8 @@ from tuplet.models.explanation import LocalNetwork
 from tuplet.models.given_edges import Pairs, given_edges, given_parents
 from tuplet.models.local_models import estimators_by_variable
 from tuplet.models.trees.learners import make_trees, random_tree
-from tuplet.structure import ParentSets, best_forest
+from tuplet.structure.parents import ParentSets
+from tuplet.structure.trees import best_forest
 from tuplet.typing import Codes, Floats, Seed
 
 if TYPE_CHECKING:
