@@ -49,11 +49,12 @@ class CompiledKernels(BuildHookInterface):
 
 def _import_kernels() -> Any:
     """Import the kernels without the rest of the package, whose dependencies a build does without."""
-    for name in ("tuplet", "tuplet.kernels", "tuplet.networks", "tuplet.structure"):
+    for folder in [PACKAGE, *(path.parent for path in PACKAGE.rglob("*/__init__.py"))]:
+        name = ".".join(("tuplet", *folder.relative_to(PACKAGE).parts))
         package = types.ModuleType(name)
-        package.__path__ = [str(PACKAGE.joinpath(*name.split(".")[1:]))]
+        package.__path__ = [str(folder)]
         sys.modules[name] = package
-    return importlib.import_module("tuplet.compiled")
+    return importlib.import_module("tuplet.core.compiled")
 
 
 def _wrapper(entry: Any, dispatcher: Any) -> Any:

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from tuplet.core.exceptions import InputError
 from tuplet.datasets import Dataset, read_table
-from tuplet.exceptions import InputError
 
 
 def read_manifest() -> dict[str, dict[str, Any]]:

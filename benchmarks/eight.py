@@ -21,8 +21,8 @@ from sklearn.ensemble import ExtraTreesClassifier
 
 from benchmark_sets import load_benchmarks
 from tuplet import ChainClassifier, IndependentClassifier, PowersetClassifier, PriorClassifier
+from tuplet.core.progress import duration_text
 from tuplet.evaluate import Comparison, compare, default_peers
-from tuplet.progress import duration_text
 
 CACHE = Path(__file__).parent / "cache" / "eight"
 SETS = ("emotions", "flags", "birds", "image", "scene", "yeast", "Rf1", "Adult")

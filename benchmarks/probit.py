@@ -40,7 +40,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import ShuffleSplit
 
 from benchmark_sets import load_benchmark
-from tuplet.exceptions import TupletWarning
+from tuplet.core.exceptions import TupletWarning
 from tuplet.joint import JointDistribution, Probit
 from tuplet.joint.base import all_outcomes
 from tuplet.metrics import exact_match, hamming_score, macro_f1, macro_precision

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tuplet.exceptions import ConvergenceWarning
+from tuplet.core.exceptions import ConvergenceWarning
 from tuplet.inference import BeliefPropagation
 from tuplet.joint import Search
 from tuplet.rules import RuleFactor, RuleJoint

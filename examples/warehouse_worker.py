@@ -13,7 +13,7 @@ import sys
 
 import numpy as np
 
-from tuplet.exceptions import ImpossibleEvidenceError
+from tuplet.core.exceptions import ImpossibleEvidenceError
 from tuplet.models.rules import RuleModel
 from tuplet.rules import NoisyOr, Rule, RuleSet
 

@@ -25,6 +25,7 @@ import traceback
 import warnings
 from collections.abc import Callable
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -55,6 +56,20 @@ ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_
 
 class NotAvailableError(Exception):
     """A model, an option or a data set does not exist here."""
+
+
+def public(*addresses):
+    """Return the first public module that exists: addresses differ between versions."""
+    for address in addresses:
+        try:
+            return import_module(address)
+        except ModuleNotFoundError:
+            continue
+    raise NotAvailableError(f"none of {', '.join(addresses)}")
+
+
+def belief_propagation():
+    return public("tuplet.joint.inference", "tuplet.inference").BeliefPropagation()
 
 
 def report(*parts, sep=" "):
@@ -287,7 +302,7 @@ VARIANTS = {
     "Bayes net width": ("emotions", bayes_net(criterion="aic", max_width=1)),
     "Bayes net propagation": (
         "emotions",
-        lambda: bayes_net(criterion="aic", engine=tuplet.inference.BeliefPropagation())(),
+        lambda: bayes_net(criterion="aic", engine=belief_propagation())(),
     ),
     # generative Bayes nets
     "generative trees": ("emotions", generative("tree-tree")),
@@ -306,7 +321,7 @@ VARIANTS = {
     "generative forest with gaps": ("gaps", generative("small-tw", feature_forest=True)),
     "generative propagation": (
         "flags",
-        lambda: generative("tree-tree", engine=tuplet.inference.BeliefPropagation())(),
+        lambda: generative("tree-tree", engine=belief_propagation())(),
     ),
     # trees
     "tree inputs": ("emotions", tree(parametrisation="inputs")),
@@ -397,7 +412,7 @@ VARIANTS = {
     "random field few edges": ("emotions", field(2)),
     "random field propagation": (
         "emotions",
-        lambda: field(engine=tuplet.inference.BeliefPropagation())(),
+        lambda: field(engine=belief_propagation())(),
     ),
     "output coding of two": (
         "emotions",
@@ -605,7 +620,7 @@ def noisy_rules():
 
 
 def is_one(name):
-    return tuplet.rules.Is(name, 1)
+    return public("tuplet.models.rules", "tuplet.rules").Is(name, 1)
 
 
 def emotion_rules():
@@ -703,7 +718,7 @@ def given_frequent_label(prediction, parts):
     label = prediction.space.categories[0][parts[f"marginals of {name}"].mean(axis=0).argmax()]
     try:
         tables = prediction.given({name: label}).marginals()
-    except tuplet.exceptions.ImpossibleEvidenceError:
+    except public("tuplet.core", "tuplet.exceptions").ImpossibleEvidenceError:
         return {}
     return {f"marginals of {other} given {name}": np.asarray(table) for other, table in tables.items()}
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from tuplet.core.typing import UNKNOWN
 from tuplet.joint.base import all_outcomes
-from tuplet.typing import UNKNOWN
 
 
 def agree(cards, codes):

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 
 from draws import examples
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import UNKNOWN
 from tuplet.joint import Atoms, FactorGraph, JointDistribution
 from tuplet.joint import atoms as module
 from tuplet.joint.base import all_outcomes
 from tuplet.joint.collect import outcome_keys
 from tuplet.testing import check_joint
 from tuplet.testing.strategies import atoms
-from tuplet.typing import UNKNOWN
 
 few = examples(25)
 

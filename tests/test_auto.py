@@ -25,15 +25,15 @@ from tuplet import (
     PowersetClassifier,
     PriorClassifier,
     load_penguins,
-    processes,
 )
-from tuplet.exceptions import InputError
+from tuplet.core import processes
+from tuplet.core.exceptions import InputError
+from tuplet.core.processes import Workers
 from tuplet.models.stacking.blend import Blend
 from tuplet.models.stacking.candidates import Candidate, default_candidates, is_light, quick_model
 from tuplet.models.stacking.clock import Clock, Crew, Done, Task
 from tuplet.models.stacking.held_out import HeldOut, Rows, make_folds
 from tuplet.models.stacking.race import Race, first_rows
-from tuplet.processes import Workers
 from tuplet.space import ClassSpace
 
 

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from draws import examples
 from outcome_tables import agree, possible_codes, project, restrict
-from tuplet.exceptions import ImpossibleEvidenceError, InputError, IntractableError
+from tuplet.core.exceptions import ImpossibleEvidenceError, InputError, IntractableError
+from tuplet.core.typing import UNKNOWN
 from tuplet.joint import Autoregressive, Enumerate, MonteCarlo, Search
 from tuplet.joint.autoregressive import Subset
 from tuplet.joint.base import all_outcomes
-from tuplet.typing import UNKNOWN
 
 # -- random chains and their truth ------------------------------------------------------------------------
 

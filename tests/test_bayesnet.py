@@ -12,7 +12,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.neighbors import KNeighborsClassifier
 
 from tuplet import BayesNetClassifier, IndependentClassifier
-from tuplet.exceptions import InputError, TupletWarning
+from tuplet.core.exceptions import InputError, TupletWarning
 from tuplet.local import FamilyScorer, MixedNaiveBayes
 from tuplet.metrics import joint_log_loss
 from tuplet.models.bayesnet import learning

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from draws import examples
-from tuplet.exceptions import ConvergenceWarning, ImpossibleEvidenceError, InputError
+from tuplet.core.exceptions import ConvergenceWarning, ImpossibleEvidenceError, InputError
+from tuplet.core.typing import UNKNOWN
 from tuplet.inference import BeliefPropagation, Exact, Factor, Problem
 from tuplet.inference.messages import Messages
 from tuplet.joint import FactorGraph
 from tuplet.testing.strategies import factor_graphs
-from tuplet.typing import UNKNOWN
 
 INF = np.inf
 EQUAL = np.array([[0.0, -INF], [-INF, 0.0]])[..., None]
@@ -197,7 +197,7 @@ def test_a_contradiction_in_one_row_leaves_the_others_alone():
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 @pytest.mark.parametrize("scopes", [[(0, 1)], [(0, 1), (1, 2), (2, 0)]], ids=["forest", "cycle"])
-@pytest.mark.filterwarnings("ignore::tuplet.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore::tuplet.core.exceptions.ConvergenceWarning")
 def test_tables_that_are_not_numbers_are_refused(value, scopes):
     factors = [Factor(scope, np.array([[0.0, value], [0.0, 1.0]])[..., None]) for scope in scopes]
     with pytest.raises(InputError, match="nan or"):

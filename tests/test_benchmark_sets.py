@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from benchmark_sets import benchmark_names, load_benchmark, load_benchmarks, read_manifest
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
 from tuplet.space import ClassSpace
 
 NAMES = [

@@ -23,11 +23,11 @@ from sklearn.tree import DecisionTreeClassifier
 
 from draws import examples
 from tuplet import BayesNetClassifier, ChainClassifier
+from tuplet.core.typing import UNKNOWN
 from tuplet.local import FamilyScorer, SmoothedClassifier
 from tuplet.local.calibration import Calibration, is_made_of_trees, needs_calibration
 from tuplet.local.screening import Shortlist, tilted_gain
 from tuplet.structure import Family, candidate_parent_sets
-from tuplet.typing import UNKNOWN
 
 SHARP = [
     DecisionTreeClassifier(random_state=0),

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from tuplet.core.typing import UNKNOWN
 from tuplet.inference import Factor
 from tuplet.joint import Atoms, FactorGraph, JointDistribution
 from tuplet.joint.base import Ranking, all_outcomes
 from tuplet.testing import check_joint, enumerate_log_joint
-from tuplet.typing import UNKNOWN
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -24,14 +24,14 @@ from sklearn.preprocessing import StandardScaler
 import tuplet
 from troubled import Hungry, Moody, Noted, fits_noted
 from tuplet import ChainClassifier, DecisionClassifier, IndependentClassifier, PriorClassifier
+from tuplet.core.exceptions import InputError, TupletWarning
+from tuplet.core.processes import StoppedError, Workers
 from tuplet.datasets import Dataset
 from tuplet.evaluate import work
 from tuplet.evaluate.compare import compare
 from tuplet.evaluate.comparison import Comparison
-from tuplet.exceptions import InputError, TupletWarning
 from tuplet.losses import CostMatrix
 from tuplet.metrics import SCORERS, loss_scorer
-from tuplet.processes import StoppedError, Workers
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(60, 3))
@@ -498,7 +498,7 @@ def test_warnings_are_kept_with_their_fit_and_out_of_sight(tmp_path):
 
 def test_a_score_that_cannot_be_had_is_missing_and_the_others_are_not():
     def intractable(model, X, Y):
-        raise tuplet.exceptions.IntractableError("too wide")
+        raise tuplet.core.exceptions.IntractableError("too wide")
 
     scorers = {"wide": intractable, "odd": lambda model, X, Y: 1 / 0, "exact": "exact_match"}
     result = quick({"prior": PriorClassifier()}, scores=scorers)
@@ -597,7 +597,7 @@ def test_calibration_of_all_folds_is_that_of_all_rows_at_once():
 
 def test_probabilities_that_cannot_be_had_cost_only_the_scores_that_need_them(monkeypatch):
     def too_wide(Y, prediction):
-        raise tuplet.exceptions.IntractableError("too wide")
+        raise tuplet.core.exceptions.IntractableError("too wide")
 
     monkeypatch.setattr(work, "n_floored", too_wide)
     X, Y = np.zeros((20, 1)), np.arange(20)[:, None] % 2

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
 
+from tuplet.core.exceptions import InputError
 from tuplet.evaluate import Comparison, statistics
-from tuplet.exceptions import InputError
 
 MODELS, SETS = ("chain", "forest", "prior"), ("emotions", "flags", "scene", "<yeast>")
 

@@ -8,8 +8,8 @@ import sys
 import numpy as np
 import pytest
 
-from tuplet import compiled
-from tuplet.exceptions import TupletWarning
+from tuplet.core import compiled
+from tuplet.core.exceptions import TupletWarning
 from tuplet.structure import _kernels as structure
 
 ENTRIES = {f"{entry.__module__}.{entry.__name__}": entry for entry in compiled.entries()}

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tuplet.core.exceptions import InputError
 from tuplet.datasets import Dataset, list_datasets, load_dataset, load_penguins
 from tuplet.datasets.loading import OPENML
-from tuplet.exceptions import InputError
 from tuplet.space import ClassSpace
 
 # -- penguins ----------------------------------------------------------------------------------------------

@@ -14,10 +14,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from tuplet import BayesNetClassifier, ChainClassifier, IndependentClassifier, PowersetClassifier
+from tuplet.core.exceptions import InputError
 from tuplet.deep import MLP, ConvNet, DeepClassifier, ResNet18, TemperatureScaled, read_image
 from tuplet.deep.mixup import mix_rows
 from tuplet.deep.rows import Rows
-from tuplet.exceptions import InputError
 
 pytestmark = pytest.mark.deep
 torch = pytest.importorskip("torch")

@@ -1,4 +1,4 @@
-"""Models and predictions refer to what presents and stores them through `tuplet.delegates` alone."""
+"""Models and predictions refer to what presents and stores them through `tuplet.core.delegates` alone."""
 
 import ast
 import subprocess
@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 import tuplet
-from tuplet.delegates import DELEGATES, delegate
+from tuplet.core.delegates import DELEGATES, delegate
 
 SOURCES = Path(tuplet.__file__).parent
 LOWER = ("models", "prediction", "metrics")
 HIGHER = ("cli", "datasets", "evaluate", "pages", "persistence", "plots", "report", "surface")
-IMPORTERS = {"delegates.py", "lazy.py", "compiled.py"}
+IMPORTERS = {"core/delegates.py", "core/lazy.py", "core/compiled.py"}
 """Modules that import others by name: two tables of names, and the cache of compiled code."""
 
 

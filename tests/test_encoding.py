@@ -32,7 +32,7 @@ from tuplet import (
     PowersetClassifier,
     PriorClassifier,
 )
-from tuplet.exceptions import InputError, IntractableError
+from tuplet.core.exceptions import InputError, IntractableError
 from tuplet.joint import FactorGraph
 from tuplet.local import inputs
 from tuplet.local.columns import admit_columns, category_limit, chooses_columns, takes_frames

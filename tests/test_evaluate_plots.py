@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from draws import examples
-from tuplet.exceptions import InputError, MissingDependencyError
+from tuplet.core.exceptions import InputError, MissingDependencyError
 from tuplet.surface.comparisons import (
     groups_from_difference,
     plot_calibration,

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuplet.exceptions import InputError, MissingDependencyError
+from tuplet.core.exceptions import InputError, MissingDependencyError
 from tuplet.pages import Picture, PlainTable, ScoreTable, Section, html_page
 from tuplet.pages.grid import lay_out
 from tuplet.surface.comparisons import latex_table, markdown_table, text_table

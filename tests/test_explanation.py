@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import entropy
 
 from draws import examples
-from tuplet.exceptions import ApproximationWarning, InputError, NoSuchRowError
+from tuplet.core.exceptions import ApproximationWarning, InputError, NoSuchRowError
 from tuplet.inference import BeliefPropagation, Exact, Factor
 from tuplet.joint import FactorGraph
 from tuplet.models.explanation import LocalNetwork

@@ -12,14 +12,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from draws import examples
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import UNKNOWN
 from tuplet.local import children
 from tuplet.local.criteria import n_parameters
 from tuplet.local.families import FamilyScorer
 from tuplet.local.split import SplitModel
 from tuplet.local.stacked import StackedModel
 from tuplet.structure import Family, candidate_parent_sets, find_dag
-from tuplet.typing import UNKNOWN
 
 CARDS = (3, 2, 2, 3)
 PRECISE = LogisticRegression(tol=1e-10, max_iter=10_000)

@@ -19,7 +19,8 @@ from sklearn.preprocessing import OneHotEncoder
 
 from draws import examples
 from tuplet import BayesNetClassifier, IndependentClassifier
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import UNKNOWN
 from tuplet.local import FamilyScorer, MixedNaiveBayes
 from tuplet.local.discrete import DiscreteColumns, declared_columns
 from tuplet.local.families import FamilyQuery
@@ -27,7 +28,6 @@ from tuplet.local.mixed_families import MixedFamilyScorer, all_subsets, n_subset
 from tuplet.local.split import STRENGTH
 from tuplet.structure import Family, is_acyclic
 from tuplet.testing import enumerate_joint
-from tuplet.typing import UNKNOWN
 
 N = 400
 PAPER = {"discrete_as": "parents", "parametrisation": "split", "criterion": "bic"}

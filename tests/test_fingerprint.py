@@ -15,8 +15,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from tuplet import ChainClassifier, PowersetClassifier
+from tuplet.core.exceptions import InputError
 from tuplet.evaluate.fingerprint import data_digest, describe, short_digest
-from tuplet.exceptions import InputError
 from tuplet.losses import CostMatrix
 
 X = np.arange(12.0).reshape(6, 2)

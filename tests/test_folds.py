@@ -13,8 +13,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_val_score
 
 from draws import examples
+from tuplet.core.exceptions import InputError
 from tuplet.evaluate.folds import StratifiedFolds, duplicate_groups, make_folds
-from tuplet.exceptions import InputError
 from tuplet.space import ClassSpace
 
 

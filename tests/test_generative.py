@@ -13,8 +13,8 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 
 from draws import examples
+from tuplet.core.exceptions import InputError, IntractableError
 from tuplet.datasets import load_penguins, sample_mdc_problem
-from tuplet.exceptions import InputError, IntractableError
 from tuplet.inference.plan import make_plan
 from tuplet.local.discrete import DiscreteColumns, learn_bins
 from tuplet.models import GenerativeBayesNetClassifier, InformationGainFilter

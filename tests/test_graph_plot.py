@@ -14,7 +14,7 @@ from matplotlib.patches import FancyBboxPatch, PathPatch, Polygon
 from scipy.optimize import LinearConstraint, minimize
 
 from draws import examples
-from tuplet.exceptions import InputError, MissingDependencyError
+from tuplet.core.exceptions import InputError, MissingDependencyError
 from tuplet.plots import plot_graph
 from tuplet.plots.arrows import control_points, label_places, sampled
 from tuplet.plots.layout import (

@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from tuplet import IndependentClassifier
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
 from tuplet.metrics import joint_log_loss
 from tuplet.models.compared.instance_logistic import InstanceLogisticClassifier
 

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from tuplet.interrupts import held_interrupts
+from tuplet.core.interrupts import held_interrupts
 
 pytestmark = pytest.mark.usefixtures("heeds_interrupts")
 

@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from draws import examples
-from tuplet.exceptions import InputError, IntractableError
+from tuplet.core.exceptions import InputError, IntractableError
+from tuplet.core.typing import UNKNOWN
 from tuplet.joint import Atoms, FactorGraph, JointDistribution
 from tuplet.joint.base import all_outcomes
 from tuplet.testing import check_joint, enumerate_joint
 from tuplet.testing.strategies import FORMS, cardinalities, joints
-from tuplet.typing import UNKNOWN
 
 thorough = examples(25)
 

@@ -24,7 +24,9 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from draws import examples
-from tuplet.exceptions import InputError, IntractableError
+from tuplet.core.exceptions import InputError, IntractableError
+from tuplet.core.parallel import run_many
+from tuplet.core.typing import UNKNOWN
 from tuplet.joint.base import all_outcomes
 from tuplet.local import SmoothedClassifier, StackedModel, default_estimator
 from tuplet.local.base import GridBound
@@ -32,8 +34,6 @@ from tuplet.local.columns import admit_columns
 from tuplet.local.estimators import accepts, seeded, weight_arguments
 from tuplet.local.inputs import put_beside
 from tuplet.local.onehot import OneHot
-from tuplet.local.parallel import run_many
-from tuplet.typing import UNKNOWN
 
 
 def data(n=120, d=4, parent_cards=(2, 3), child_card=3, seed=0):

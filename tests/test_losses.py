@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from sklearn.metrics import fbeta_score, jaccard_score
 
 from draws import examples
-from tuplet.exceptions import ApproximationWarning, InputError, IntractableError, LabelError
+from tuplet.core.exceptions import ApproximationWarning, InputError, IntractableError, LabelError
+from tuplet.core.typing import UNKNOWN
 from tuplet.joint import Atoms, Mode
 from tuplet.joint.base import all_outcomes
 from tuplet.losses import (
@@ -28,7 +29,6 @@ from tuplet.prediction import JointPrediction
 from tuplet.space import ClassSpace
 from tuplet.testing import strategies
 from tuplet.testing.losses import check_loss
-from tuplet.typing import UNKNOWN
 
 # -- joints: a form is a strategy of joints, given the cardinalities ---------------------------------------
 

@@ -13,10 +13,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from draws import examples
-from tuplet.compiled import dispatchers
-from tuplet.exceptions import ConvergenceWarning, InputError
+from tuplet.core.compiled import dispatchers
+from tuplet.core.exceptions import ConvergenceWarning, InputError
+from tuplet.core.typing import UNKNOWN
 from tuplet.local.many_logistic import LogisticBatch, ManyLogistic
-from tuplet.typing import UNKNOWN
 
 TIGHT = {"tol": 1e-10, "max_iter": 20_000}
 

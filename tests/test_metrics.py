@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 from draws import examples
 from tuplet import metrics
-from tuplet.exceptions import ApproximationWarning, InputError
+from tuplet.core.exceptions import ApproximationWarning, InputError
 from tuplet.joint import Atoms, Mode
 from tuplet.joint.base import all_outcomes
 from tuplet.losses import LOSSES, Abstain, CostMatrix, FBeta, Hamming, Jaccard, SubsetZeroOne

@@ -6,12 +6,12 @@ from scipy.special import logsumexp
 
 from draws import examples
 from outcome_tables import agree, possible_codes, project, restrict
-from tuplet.exceptions import ImpossibleEvidenceError, InputError, IntractableError
+from tuplet.core.exceptions import ImpossibleEvidenceError, InputError, IntractableError
+from tuplet.core.typing import UNKNOWN
 from tuplet.inference import Factor
 from tuplet.joint import Atoms, Autoregressive, FactorGraph, Mixture, MonteCarlo, Search
 from tuplet.joint.base import all_outcomes
 from tuplet.joint.outcome_bounds import OutcomeBounds
-from tuplet.typing import UNKNOWN
 
 # -- random components and their truth --------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ from tuplet import (
     TreeClassifier,
     TreeMixtureClassifier,
 )
-from tuplet.exceptions import ApproximationWarning, InputError, TupletWarning
+from tuplet.core.exceptions import ApproximationWarning, InputError, TupletWarning
 from tuplet.joint import Mixture
 from tuplet.joint.base import all_outcomes
 from tuplet.models.cross_fitting import fold_weights

@@ -24,7 +24,14 @@ from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from all_models import ANY, data, fitted, table
-from tuplet.exceptions import ApproximationWarning, InputError, IntractableError, LabelError, TupletWarning
+from tuplet.core.exceptions import (
+    ApproximationWarning,
+    InputError,
+    IntractableError,
+    LabelError,
+    TupletWarning,
+)
+from tuplet.core.typing import UNKNOWN
 from tuplet.joint import Enumerate, MonteCarlo
 from tuplet.joint.base import all_outcomes
 from tuplet.local import StackedModel
@@ -41,7 +48,6 @@ from tuplet.models import (
     TreeClassifier,
 )
 from tuplet.models.combinations import seen_combinations, unseen_mass
-from tuplet.typing import UNKNOWN
 
 SOME = [
     PriorClassifier(),

@@ -11,13 +11,13 @@ from sklearn.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from draws import examples
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import UNKNOWN
 from tuplet.local import experts as experts_module
 from tuplet.local.bayes import MixedNaiveBayes
 from tuplet.local.experts import is_plain_bayes, make_batch
 from tuplet.local.many_bayes import BayesBatch, BayesLayout, ManyBayes
 from tuplet.local.split import SplitModel
-from tuplet.typing import UNKNOWN
 
 
 def draw(seed, n=60, d=3, k=3):

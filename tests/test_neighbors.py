@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from skmultilearn.adapt import MLkNN
 
 from draws import examples
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
 from tuplet.joint import FactorGraph
 from tuplet.models.neighbors import NeighborClassifier, Neighborhoods
 

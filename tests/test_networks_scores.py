@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from scipy.special import gammaln
 
 from draws import examples
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import UNKNOWN
 from tuplet.inference.plan import min_fill_order
 from tuplet.networks import CountScorer
 from tuplet.networks._kernels import width_of
-from tuplet.typing import UNKNOWN
 
 CRITERIA = ["bic", "aic", "k2", "bdeu", "likelihood"]
 

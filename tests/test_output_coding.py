@@ -14,14 +14,14 @@ from sklearn.linear_model import Ridge
 
 from draws import examples
 from tuplet import IndependentClassifier
-from tuplet.exceptions import ConvergenceWarning, InputError
+from tuplet.core.exceptions import ConvergenceWarning, InputError
+from tuplet.core.typing import UNKNOWN
 from tuplet.inference import BeliefPropagation, Exact
 from tuplet.joint import FactorGraph
 from tuplet.metrics import exact_match
 from tuplet.models.compared import output_coding
 from tuplet.models.compared.margin_metric import fit_metric, impostors
 from tuplet.models.compared.output_coding import OutputCodingClassifier, fit_labels
-from tuplet.typing import UNKNOWN
 
 
 def data(n=150, m=4, seed=0):

@@ -27,9 +27,9 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from tuplet.core.exceptions import InputError
 from tuplet.evaluate.peers import AveragedChains, PeerClassifier, default_peers
 from tuplet.evaluate.peers.classifier import apply_floor
-from tuplet.exceptions import InputError
 from tuplet.joint.base import all_outcomes
 from tuplet.local.multi_output import chain_probabilities, read_outputs
 from tuplet.metrics import SCORERS, exact_match, joint_log_loss

@@ -32,8 +32,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 from all_models import MODELS, data, fitted, table
 from tuplet import MixedNaiveBayes, RuleSet, TemperatureScaled
+from tuplet.core.exceptions import ModelFileError
 from tuplet.evaluate import StratifiedFolds
-from tuplet.exceptions import ModelFileError
 from tuplet.inference import BeliefPropagation
 from tuplet.joint import Enumerate, MonteCarlo
 from tuplet.joint.base import all_outcomes
@@ -107,7 +107,7 @@ def assert_same_predictions(one, other, X):
 # -- round trips -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.filterwarnings("ignore::tuplet.exceptions.ApproximationWarning")  # of probit models
+@pytest.mark.filterwarnings("ignore::tuplet.core.exceptions.ApproximationWarning")  # of probit models
 @pytest.mark.parametrize("name", MODELS)
 def test_every_model_predicts_the_same_after_a_round_trip(name, tmp_path):
     X, _ = table(name)
@@ -146,7 +146,7 @@ VARIANTS = {
 """Models that hold parts which those of `MODELS` do not."""
 
 
-@pytest.mark.filterwarnings("ignore::tuplet.exceptions.ApproximationWarning")
+@pytest.mark.filterwarnings("ignore::tuplet.core.exceptions.ApproximationWarning")
 @pytest.mark.parametrize("name", VARIANTS)
 def test_parts_of_all_kinds_are_registered_and_round_trip(name, tmp_path):
     X, Y = mixed(60)
@@ -158,7 +158,7 @@ def test_parts_of_all_kinds_are_registered_and_round_trip(name, tmp_path):
     assert_no_modules(tmp_path / "model.tuplet")
 
 
-@pytest.mark.filterwarnings("ignore::tuplet.exceptions.ApproximationWarning")
+@pytest.mark.filterwarnings("ignore::tuplet.core.exceptions.ApproximationWarning")
 @pytest.mark.parametrize("correlation", ["metropolis", "factors", "identity"])
 def test_probit_models_of_all_correlations_round_trip(correlation, tmp_path):
     X, Y = table("probit")

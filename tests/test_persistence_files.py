@@ -16,7 +16,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from draws import examples
-from tuplet.exceptions import MissingDependencyError, ModelFileError, TupletWarning
+from tuplet.core.exceptions import MissingDependencyError, ModelFileError, TupletWarning
 from tuplet.losses import Hamming
 from tuplet.models import IndependentClassifier, PriorClassifier
 from tuplet.persistence import load_model, read_header, save_model
@@ -250,7 +250,7 @@ FORGERIES = {
     "tuple as object": node("ObjectNode", "tuplet.LabelForm"),
     "module path": node("ObjectNode", "tuplet.models.chain.ChainClassifier"),
     "module path as name": node("ObjectNode", "tuplet.models.chain:ChainClassifier"),
-    "what tuplet imports": node("ObjectNode", "tuplet.processes.Process"),
+    "what tuplet imports": node("ObjectNode", "tuplet.core.processes.Process"),
     "function of tuplet": node("FunctionNode", "tuplet.load_model"),
     "module of tuplet": node("ObjectNode", "tuplet.models.nowhere.Thing"),
     "unregistered name": node("ObjectNode", "tuplet.RuleModel"),

@@ -22,9 +22,10 @@ from tuplet import (
     ProbitClassifier,
     RuleStackingClassifier,
     TreeMixtureClassifier,
-    processes,
 )
-from tuplet.exceptions import ConvergenceWarning, InputError, MissingDependencyError
+from tuplet.core import processes
+from tuplet.core.exceptions import ConvergenceWarning, InputError, MissingDependencyError
+from tuplet.core.typing import UNKNOWN
 from tuplet.joint import Atoms
 from tuplet.joint.base import all_outcomes
 from tuplet.metrics import marginal_calibration, mode_calibration, top_k_accuracy
@@ -42,7 +43,6 @@ from tuplet.plots import (
 from tuplet.prediction import JointPrediction
 from tuplet.prediction.dependence import conditional_dependence, label_dependence
 from tuplet.space import ClassSpace
-from tuplet.typing import UNKNOWN
 
 mpl.use("Agg")
 

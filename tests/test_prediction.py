@@ -17,7 +17,7 @@ from scipy.stats import norm
 
 from draws import examples
 from tuplet import ChainClassifier, load_penguins
-from tuplet.exceptions import (
+from tuplet.core.exceptions import (
     ApproximationWarning,
     ImpossibleEvidenceError,
     InputError,
@@ -25,13 +25,13 @@ from tuplet.exceptions import (
     LabelError,
     MissingDependencyError,
 )
+from tuplet.core.typing import UNKNOWN
 from tuplet.inference import BeliefPropagation, Exact, Factor
 from tuplet.joint import Atoms, Autoregressive, Enumerate, FactorGraph, Mixture, MonteCarlo, Probit
 from tuplet.joint.base import JointDistribution, Ranking, all_outcomes
 from tuplet.losses import Abstain, Hamming
 from tuplet.prediction import JointPrediction
 from tuplet.space import ClassSpace
-from tuplet.typing import UNKNOWN
 
 mpl.use("Agg")
 quick = examples(25)

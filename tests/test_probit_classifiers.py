@@ -15,15 +15,15 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.preprocessing import PolynomialFeatures
 
-from tuplet.exceptions import ConvergenceWarning, InputError, TupletWarning
+from tuplet.core.exceptions import ConvergenceWarning, InputError, TupletWarning
+from tuplet.core.progress import Progress
+from tuplet.core.typing import UNKNOWN
 from tuplet.joint import Probit
 from tuplet.models.probit import ProbitClassifier, ProbitForestClassifier
 from tuplet.models.probit import base as probit_base
 from tuplet.probit import forests
 from tuplet.probit.chains import MarkovChain
 from tuplet.probit.summary import Convergence
-from tuplet.progress import Progress
-from tuplet.typing import UNKNOWN
 
 SHORT = {"n_burn": 30, "n_draws": 20, "thin": 1, "n_chains": 2, "random_state": 0}
 ENDLESS = 1_000_000  # draws of a chain that only an interrupt ends

@@ -5,7 +5,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.optimize import check_grad
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
 from tuplet.kernels.correlations import correlation_of, density_of, trajectory
 from tuplet.probit.correlation import correlation_step
 from tuplet.probit.hamiltonian import Hamiltonian, StepSize

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from scipy.special import ndtr
 
 from draws import examples
-from tuplet.exceptions import InputError, IntractableError
+from tuplet.core.exceptions import InputError, IntractableError
+from tuplet.core.typing import UNKNOWN
 from tuplet.joint import Atoms, Mixture, Probit, Search
 from tuplet.joint.base import all_outcomes
 from tuplet.testing import check_joint
-from tuplet.typing import UNKNOWN
 
 
 def posterior(n_draws, n, q, seed=0, spread=0.2, dof=3):

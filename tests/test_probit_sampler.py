@@ -8,6 +8,7 @@ import pytest
 from arviz_stats.base import array_stats
 from scipy import stats
 
+from tuplet.core.typing import UNKNOWN
 from tuplet.probit.chains import ChainPlan, MarkovChain
 from tuplet.probit.correlation import correlation_step
 from tuplet.probit.forest_draws import ForestDraws
@@ -15,7 +16,6 @@ from tuplet.probit.forests import ForestBlock, ForestSettings, load_features
 from tuplet.probit.hamiltonian import Hamiltonian
 from tuplet.probit.means import LinearDraws, LinearSettings
 from tuplet.probit.sampler import init, label_signs, offsets_of, settled, step
-from tuplet.typing import UNKNOWN
 
 
 class Zero:

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
 from tuplet.joint import Probit
 from tuplet.plots import plot_correlations, plot_trace
 from tuplet.probit.summary import (

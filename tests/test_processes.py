@@ -30,10 +30,10 @@ from troubled import (
     threads_of_parent,
 )
 from tuplet import ChainClassifier, IndependentClassifier, PowersetClassifier
-from tuplet.exceptions import TupletError
-from tuplet.local import parallel
-from tuplet.local.parallel import one_blas_thread, run_many
-from tuplet.processes import CrashedError, OverTimeError, Workers, pack, shared_workers
+from tuplet.core import parallel
+from tuplet.core.exceptions import TupletError
+from tuplet.core.parallel import one_blas_thread, run_many
+from tuplet.core.processes import CrashedError, OverTimeError, Workers, pack, shared_workers
 
 
 @pytest.fixture
@@ -161,8 +161,8 @@ def test_every_fit_and_prediction_has_one_blas_thread(kind):
 
 SCRIPT = """
     import os, sys, time
-    from tuplet.local import parallel
-    from tuplet.local.parallel import run_many
+    from tuplet.core import parallel
+    from tuplet.core.parallel import run_many
     parallel._SAVED = parallel._SAVED_READY = -1.0
     print("begun")
 
@@ -199,7 +199,7 @@ def test_a_script_without_a_main_guard_runs_once(tmp_path, method):
 
 
 def test_a_program_ends_though_workers_wait_for_work():
-    code = "import os; from tuplet.processes import Workers; workers = Workers(); workers.run(os.getpid)"
+    code = "import os; from tuplet.core.processes import Workers; workers = Workers(); workers.run(os.getpid)"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=200)  # an idle worker waits for 300 s
 
 
@@ -213,7 +213,7 @@ def test_workers_of_a_daemon_work():
 def test_a_forked_process_has_workers_of_its_own():
     code = """
 import os
-from tuplet.processes import shared_workers
+from tuplet.core.processes import shared_workers
 first = shared_workers().run(os.getpid)
 if os.fork() == 0:
     assert shared_workers().run(os.getpid) != first
@@ -244,7 +244,7 @@ def test_workers_tell_where_an_error_arose():
 
 KILLED = """
     import os, time
-    from tuplet.processes import Workers
+    from tuplet.core.processes import Workers
     workers = Workers()
     print(workers.run(os.getpid), flush=True)
     workers.run(time.sleep, 600)

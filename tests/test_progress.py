@@ -4,8 +4,8 @@ import io
 
 import pytest
 
-from tuplet import progress
-from tuplet.progress import Progress
+from tuplet.core import progress
+from tuplet.core.progress import Progress
 
 
 class Terminal(io.StringIO):

@@ -14,7 +14,8 @@ from sklearn.preprocessing import StandardScaler
 
 from draws import examples
 from tuplet import IndependentClassifier
-from tuplet.exceptions import ApproximationWarning, ConvergenceWarning, InputError, IntractableError
+from tuplet.core.exceptions import ApproximationWarning, ConvergenceWarning, InputError, IntractableError
+from tuplet.core.typing import UNKNOWN
 from tuplet.inference import BeliefPropagation, Exact
 from tuplet.joint import FactorGraph
 from tuplet.joint.base import all_outcomes
@@ -23,7 +24,6 @@ from tuplet.models.random_field import RandomFieldClassifier
 from tuplet.models.random_field import classifier as classifier_module
 from tuplet.models.random_field.field import PairwiseField, Scores
 from tuplet.models.random_field.likelihood import EliminationLikelihood, HalvesLikelihood, PseudoLikelihood
-from tuplet.typing import UNKNOWN
 
 CARDS = (2, 3, 1, 2, 4)
 

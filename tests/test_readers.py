@@ -18,10 +18,10 @@ from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from benchmark_sets import load_benchmark
 from draws import examples
+from tuplet.core.exceptions import DataFormatError, InputError, NoTargetsError, TupletError
 from tuplet.datasets import Dataset, read_svmlight, read_table, write_arff, write_parquet
 from tuplet.datasets.files.chunks import read_chunks
 from tuplet.datasets.files.mat import read_mat_variables
-from tuplet.exceptions import DataFormatError, InputError, NoTargetsError, TupletError
 
 # -- CSV and TSV -------------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from tuplet import ChainClassifier, IndependentClassifier, PowersetClassifier, PriorClassifier
-from tuplet.exceptions import ApproximationWarning
+from tuplet.core.exceptions import ApproximationWarning
 from tuplet.joint import MonteCarlo
 from tuplet.metrics import exact_match, instance_f1, joint_log_loss
 

@@ -18,7 +18,7 @@ from sklearn.exceptions import NotFittedError
 
 import tuplet.models
 from tuplet import load_model
-from tuplet.exceptions import InputError, MissingDependencyError, TupletError, TupletWarning
+from tuplet.core.exceptions import InputError, MissingDependencyError, TupletError, TupletWarning
 from tuplet.metrics import exact_match, hamming_score, joint_log_loss, marginal_log_loss
 from tuplet.models import (
     AutoJointClassifier,

@@ -5,9 +5,9 @@ import pytest
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import UNKNOWN
 from tuplet.rules.calibration import CLIP, learn_calibrator
-from tuplet.typing import UNKNOWN
 
 KINDS = ["identity", "platt", "isotonic", "temperature", "dirichlet"]
 

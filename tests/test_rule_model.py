@@ -6,7 +6,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from tuplet.exceptions import ImpossibleEvidenceError, InputError
+from tuplet.core.exceptions import ImpossibleEvidenceError, InputError
 from tuplet.models.rules.model import RuleModel
 from tuplet.rules import NoisyOr, Rule, RuleSet
 from tuplet.space import ClassSpace

@@ -16,7 +16,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 
-from tuplet.exceptions import InputError, IntractableError, LabelError, TupletWarning
+from tuplet.core.exceptions import InputError, IntractableError, LabelError, TupletWarning
 from tuplet.local.multi_output import chain_probabilities
 from tuplet.models import ChainClassifier, IndependentClassifier
 from tuplet.models.compared.weighted_stacking import (

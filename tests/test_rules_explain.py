@@ -4,7 +4,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
 from tuplet.joint.base import all_outcomes
 from tuplet.models.rules.model import RuleModel
 from tuplet.plots.rules import plot_rule_effects

@@ -7,7 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from draws import examples
-from tuplet.exceptions import ConvergenceWarning, ImpossibleEvidenceError, InputError, IntractableError
+from tuplet.core.exceptions import ConvergenceWarning, ImpossibleEvidenceError, InputError, IntractableError
 from tuplet.inference import BeliefPropagation
 from tuplet.joint import Search
 from tuplet.joint.base import all_outcomes

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from draws import examples
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
 from tuplet.rules import Is, Label, NoisyOr, Rule, RuleSet, compile_rules
 from tuplet.rules.formula import And, Iff, Implies, Not, Or, Xor
 from tuplet.rules.parser import parse

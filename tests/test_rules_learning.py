@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from draws import examples
-from tuplet.exceptions import TupletWarning
+from tuplet.core.exceptions import TupletWarning
+from tuplet.core.typing import UNKNOWN
 from tuplet.joint.base import all_outcomes
 from tuplet.rules import NoisyOr, Rule, RuleJoint, compile_rules
 from tuplet.rules.learning import as_rule, learn_rules
@@ -16,7 +17,6 @@ from tuplet.rules.learning_data import STRONGEST, Evidence, GivenTerm, LearnedTe
 from tuplet.rules.learning_paper import DenseGradient, PaperSettings, learn_as_in_the_paper, regulariser
 from tuplet.rules.learning_search import Screen, SearchSettings, best_rule, fit_strengths, fit_term
 from tuplet.space import ClassSpace
-from tuplet.typing import UNKNOWN
 
 CARDS = (2, 3, 2, 2)
 

@@ -4,10 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from draws import examples
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import UNKNOWN
 from tuplet.joint.base import all_outcomes
 from tuplet.joint.search import OpenNodes, Search, best_first
-from tuplet.typing import UNKNOWN
 
 
 class Table:

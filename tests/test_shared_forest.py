@@ -9,7 +9,7 @@ from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 
 from draws import examples
 from tuplet import IndependentClassifier, SharedForestClassifier, load_penguins
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
 from tuplet.metrics import joint_log_loss
 from tuplet.testing import check_joint
 

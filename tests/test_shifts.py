@@ -11,10 +11,10 @@ from scipy.special import log_softmax
 from sklearn.linear_model import LogisticRegression
 
 from draws import examples
-from tuplet.exceptions import ConvergenceWarning
+from tuplet.core.exceptions import ConvergenceWarning
+from tuplet.core.typing import UNKNOWN
 from tuplet.local import shifts
 from tuplet.local.shifts import STRENGTH, PrincipalColumns, Shared, Shifts, log_proba, own_log_proba
-from tuplet.typing import UNKNOWN
 
 
 def problem(seed, card, q, n=40, r=3):

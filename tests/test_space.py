@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from draws import examples
-from tuplet.exceptions import InputError, LabelError
+from tuplet.core.exceptions import InputError, LabelError
+from tuplet.core.typing import UNKNOWN
 from tuplet.space import ClassSpace
 from tuplet.space.words import clip, combination_texts, contrast_texts, shorten
-from tuplet.typing import UNKNOWN
 
 
 @pytest.mark.parametrize("unit", ["D", "s", "us", "ns"])

@@ -14,7 +14,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from draws import examples
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import UNKNOWN
 from tuplet.joint.base import all_outcomes
 from tuplet.local import default_estimator
 from tuplet.local.base import GridBound
@@ -24,7 +25,6 @@ from tuplet.local.logistic import is_plain_logistic
 from tuplet.local.many_logistic import ManyLogistic
 from tuplet.local.split import SplitModel, configurations
 from tuplet.local.stacked import StackedModel
-from tuplet.typing import UNKNOWN
 
 CARDS = (2, 3)
 

@@ -15,7 +15,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from draws import examples
 from tuplet import IndependentClassifier
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
 from tuplet.metrics import joint_log_loss
 from tuplet.models.compared.stacked_features import StackedFeaturesClassifier
 from tuplet.models.cross_fitting import fold_weights

@@ -23,7 +23,7 @@ from tuplet import (
     PriorClassifier,
     load_penguins,
 )
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
 from tuplet.joint import Atoms, Mixture
 from tuplet.joint.base import all_outcomes
 from tuplet.models.stacking.gate import _fit, fit_gate

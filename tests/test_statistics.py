@@ -10,8 +10,8 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from draws import examples
+from tuplet.core.exceptions import InputError
 from tuplet.evaluate import statistics as ours
-from tuplet.exceptions import InputError
 
 # Demšar (2006), Table 6: AUC of C4.5 with tuned m and cf on 14 data sets. On "voting" he ranks two models 2
 # and 3 that both print as 0.975, so a digit that the table does not show is put here; no other place could

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from draws import examples
+from tuplet.core.exceptions import InputError
 from tuplet.evaluate import statistics as ours
-from tuplet.exceptions import InputError
 
 # Demšar (2006), Table 2.
 DEMSAR = pd.DataFrame(

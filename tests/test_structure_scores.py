@@ -19,7 +19,7 @@ from test_structure_oracle import (
     restrict,
     subsets,
 )
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
 from tuplet.structure import (
     EdgeRules,
     LocalScores,

@@ -17,7 +17,8 @@ from test_structure_oracle import (
     random_scores,
     restrict,
 )
-from tuplet.exceptions import InputError, IntractableError, MissingDependencyError
+from tuplet.core.exceptions import InputError, IntractableError, MissingDependencyError
+from tuplet.core.typing import UNKNOWN
 from tuplet.structure import (
     LocalScores,
     best_forest,
@@ -35,7 +36,6 @@ from tuplet.structure import (
 from tuplet.structure._kernels import climb
 from tuplet.structure.decompose import drop_hopeless, group_bound, lift_parents, project, strong_components
 from tuplet.structure.integer import LEAST_EXCESS, cluster_cut, violated_clusters
-from tuplet.typing import UNKNOWN
 
 few = examples(25)
 

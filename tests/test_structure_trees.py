@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
 from tuplet.structure import best_forest, edges, is_acyclic
 
 

@@ -20,7 +20,7 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tuplet import BayesNetClassifier, ChainClassifier, IndependentClassifier, PowersetClassifier
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
 from tuplet.local.temperature import COLDEST, HOTTEST, TemperatureScaled, best_temperature
 
 

@@ -11,7 +11,8 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
 from tuplet import IndependentClassifier, TreeClassifier, TreeEnsembleClassifier
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import UNKNOWN
 from tuplet.joint.base import all_outcomes
 from tuplet.local.families import FamilyScorer
 from tuplet.local.shifts import Shared, Shifts
@@ -21,7 +22,6 @@ from tuplet.models.trees import edge_scores
 from tuplet.models.trees.edge_scores import best_on_grid
 from tuplet.models.trees.logistic import LogisticTreeLearner, TreeSettings
 from tuplet.structure import Family, best_forest, edges, is_acyclic
-from tuplet.typing import UNKNOWN
 
 matplotlib.use("agg")
 

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tuplet.exceptions import MissingDependencyError
+from tuplet.core.exceptions import MissingDependencyError
 
 
 @pytest.fixture

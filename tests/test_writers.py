@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from benchmark_sets import load_benchmark
 from draws import examples
+from tuplet.core.atomic_files import open_atomic
+from tuplet.core.exceptions import InputError
 from tuplet.datasets import Dataset, load_penguins, read_table, write_arff, write_parquet
-from tuplet.datasets.files.atomic import open_atomic
-from tuplet.exceptions import InputError
 
 WRITERS = {
     "arff": write_arff,

@@ -12,9 +12,9 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_info
 
+from tuplet.core.processes import Workers
 from tuplet.joint import FactorGraph, JointDistribution
 from tuplet.models import JointClassifier
-from tuplet.processes import Workers
 
 
 class Noted(JointClassifier):

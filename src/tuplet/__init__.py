@@ -13,10 +13,12 @@ them.
 
 from typing import TYPE_CHECKING, Any
 
-from tuplet.lazy import lazy_names
+from tuplet.core.lazy import lazy_names
 
 if TYPE_CHECKING:
     from tuplet import datasets, deep, evaluate, joint, losses, metrics
+    from tuplet.core.exceptions import TupletError, TupletWarning
+    from tuplet.core.typing import UNKNOWN
     from tuplet.datasets import (
         list_datasets,
         load_dataset,
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
         write_arff,
         write_parquet,
     )
-    from tuplet.exceptions import TupletError, TupletWarning
     from tuplet.local import MixedNaiveBayes, TemperatureScaled, default_estimator
     from tuplet.models import (
         AutoJointClassifier,
@@ -62,7 +63,6 @@ if TYPE_CHECKING:
     from tuplet.prediction import JointPrediction
     from tuplet.rules import NoisyOr, Rule, RuleSet
     from tuplet.space import ClassSpace
-    from tuplet.typing import UNKNOWN
 
     __version__: str
 else:
@@ -73,7 +73,7 @@ else:
                 "list_datasets load_dataset load_penguins read_chunks read_svmlight read_table "
                 "sample_mdc_problem write_arff write_parquet"
             ),
-            "tuplet.exceptions": "TupletError TupletWarning",
+            "tuplet.core.exceptions": "TupletError TupletWarning",
             "tuplet.local": "MixedNaiveBayes TemperatureScaled default_estimator",
             "tuplet.models": (
                 "AutoJointClassifier BayesNetClassifier ChainClassifier DecisionClassifier "
@@ -88,13 +88,13 @@ else:
             "tuplet.prediction": "JointPrediction",
             "tuplet.rules": "NoisyOr Rule RuleSet",
             "tuplet.space": "ClassSpace",
-            "tuplet.typing": "UNKNOWN",
+            "tuplet.core.typing": "UNKNOWN",
         },
         modules=(
+            "core",
             "datasets",
             "deep",
             "evaluate",
-            "exceptions",
             "inference",
             "joint",
             "losses",
@@ -102,8 +102,8 @@ else:
             "plots",
             "rules",
             "structure",
+            "surface",
             "testing",
-            "typing",
         ),
     )
 

@@ -10,7 +10,7 @@ import typer
 import tuplet
 from tuplet.cli.catalogue import ESTIMATORS, MODELS, make_model, split_names
 from tuplet.cli.terminal import command, is_special, out, require_output, say, show
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
 
 # -- options that several commands share -------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import tuplet
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
 
 if TYPE_CHECKING:
     from tuplet.rules.ruleset import RuleSet

@@ -12,15 +12,15 @@ import pandas as pd
 from pandas.api.types import is_bool_dtype, is_datetime64_any_dtype, is_numeric_dtype
 
 from tuplet.cli.terminal import out, remark, say, show
+from tuplet.core.atomic_files import write_bytes
+from tuplet.core.exceptions import InputError
 from tuplet.datasets.base import Dataset
 from tuplet.datasets.files.arff_writer import write_arff
-from tuplet.datasets.files.atomic import write_bytes
 from tuplet.datasets.files.parquet import write_parquet
 from tuplet.datasets.files.source import suffix_format
 from tuplet.datasets.files.table import all_columns
 from tuplet.datasets.files.text import MISSING
 from tuplet.datasets.loading import list_datasets, load_dataset
-from tuplet.exceptions import InputError
 from tuplet.persistence.archive import ModelHeader
 from tuplet.space.words import clip, first_words
 

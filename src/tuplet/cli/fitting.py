@@ -16,11 +16,11 @@ from sklearn.dummy import DummyClassifier
 from tuplet.cli.predicting import label_frame
 from tuplet.cli.tables import ModelColumns
 from tuplet.cli.terminal import note, out, remark, say, show
+from tuplet.core.exceptions import InputError
 from tuplet.datasets.base import Dataset
 from tuplet.evaluate.compare import compare
 from tuplet.evaluate.peers.catalogue import default_peers
 from tuplet.evaluate.work import CachedPrediction
-from tuplet.exceptions import InputError
 from tuplet.metrics.decisions import exact_match
 from tuplet.metrics.scorers import get_scorer
 from tuplet.models.independent import IndependentClassifier

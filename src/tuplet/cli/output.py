@@ -15,10 +15,10 @@ import numpy as np
 import pandas as pd
 
 from tuplet.cli.terminal import is_special
-from tuplet.datasets.files.atomic import open_atomic
+from tuplet.core.atomic_files import open_atomic
+from tuplet.core.exceptions import InputError, MissingDependencyError
+from tuplet.core.typing import Floats
 from tuplet.datasets.files.source import SUFFIXES
-from tuplet.exceptions import InputError, MissingDependencyError
-from tuplet.typing import Floats
 
 FORMATS = ("csv", "tsv", "parquet", "jsonl")
 _SUFFIXES = {suffix: format for suffix, format in SUFFIXES.items() if format in FORMATS} | dict.fromkeys(

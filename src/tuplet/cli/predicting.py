@@ -14,17 +14,17 @@ import pandas as pd
 from tuplet.cli.output import Piece, open_sink, output_format
 from tuplet.cli.tables import ModelColumns
 from tuplet.cli.terminal import note, out, show
+from tuplet.core.exceptions import InputError, IntractableError, LabelError
+from tuplet.core.progress import Progress
+from tuplet.core.typing import UNKNOWN, Codes
 from tuplet.datasets.files.chunks import Chunk
 from tuplet.datasets.files.table import as_label
-from tuplet.exceptions import InputError, IntractableError, LabelError
 from tuplet.losses.base import Loss
 from tuplet.prediction.dependence import mean_information
 from tuplet.prediction.joint import JointPrediction
-from tuplet.progress import Progress
 from tuplet.space.classes import ClassSpace
 from tuplet.space.containers import listing
 from tuplet.space.words import chance_text, combination_texts, is_yes_no
-from tuplet.typing import UNKNOWN, Codes
 
 _ROWS = 10_000
 """Rows of a piece; predictions of models with draws may need a hundred times the memory of a row."""

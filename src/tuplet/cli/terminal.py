@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from tuplet.exceptions import InputError, TupletError, TupletWarning
+from tuplet.core.exceptions import InputError, TupletError, TupletWarning
 
 _WIDTH = 100
 """Width of the output without a terminal."""

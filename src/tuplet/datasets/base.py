@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
 
 _SHOWN = 8
 """Class variables that a repr shows before it stops."""

@@ -15,8 +15,8 @@ from typing import Any, Literal, overload
 
 import pandas as pd
 
+from tuplet.core.exceptions import InputError
 from tuplet.datasets.base import Dataset
-from tuplet.exceptions import InputError
 
 _CLASSES = ["species", "island", "sex"]
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import Codes, Seed
 from tuplet.networks.bif import read_bif
 from tuplet.networks.network import Network
-from tuplet.typing import Codes, Seed
 
 
 def sample_mdc_problem(

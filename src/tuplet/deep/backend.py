@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from tuplet.exceptions import MissingDependencyError
+from tuplet.core.exceptions import MissingDependencyError
 
 
 class _Missing:

@@ -10,11 +10,11 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils import Tags
 
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import Seed
 from tuplet.deep.backend import NeuralNetClassifier, to_tensor, torch
 from tuplet.deep.mixup import mix_rows
 from tuplet.deep.rows import Batch, Read, Rows, as_it_is
-from tuplet.exceptions import InputError
-from tuplet.typing import Seed
 
 
 class DeepClassifier(NeuralNetClassifier):

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tuplet.exceptions import MissingDependencyError
-from tuplet.typing import Floats
+from tuplet.core.exceptions import MissingDependencyError
+from tuplet.core.typing import Floats
 
 _MEAN = np.array([0.485, 0.456, 0.406], dtype=np.float32)
 _SCALE = np.array([0.229, 0.224, 0.225], dtype=np.float32)

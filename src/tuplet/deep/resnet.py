@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, final
 
+from tuplet.core.exceptions import InputError
 from tuplet.deep.backend import Module, torch
-from tuplet.exceptions import InputError
 
 IMAGENET = "https://download.pytorch.org/models/resnet18-f37072fd.pth"
 """torchvision's weights, trained on ImageNet (its `ResNet18_Weights.IMAGENET1K_V1`); 45 MB."""

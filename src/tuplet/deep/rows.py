@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from tuplet.core.exceptions import InputError
 from tuplet.deep.backend import Dataset, torch
-from tuplet.exceptions import InputError
 from tuplet.local.inputs import Features
 
 Read: TypeAlias = Callable[[Any], npt.ArrayLike]

@@ -12,6 +12,9 @@ from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
+from tuplet.core.exceptions import InputError
+from tuplet.core.processes import Workers
+from tuplet.core.progress import Show
 from tuplet.datasets.base import Dataset
 from tuplet.datasets.loading import load_dataset
 from tuplet.evaluate.comparison import FACTS, Comparison
@@ -21,10 +24,7 @@ from tuplet.evaluate.jobs import FoldPlan, Job, Terms, run_all
 from tuplet.evaluate.peers.classifier import PeerClassifier
 from tuplet.evaluate.store import Store
 from tuplet.evaluate.work import Scorer
-from tuplet.exceptions import InputError
 from tuplet.metrics.scorers import SCORERS, get_scorer
-from tuplet.processes import Workers
-from tuplet.progress import Show
 from tuplet.space.containers import open_table
 
 

@@ -9,15 +9,15 @@ from typing import IO, TYPE_CHECKING, Any, Self, final
 
 import pandas as pd
 
-from tuplet.datasets.files.atomic import write_bytes
-from tuplet.delegates import delegate
+from tuplet.core.atomic_files import write_bytes
+from tuplet.core.delegates import delegate
+from tuplet.core.exceptions import InputError, TupletWarning
 from tuplet.evaluate.score_tests import ScoreTests
 from tuplet.evaluate.store import Record, Store
 from tuplet.evaluate.work import N_BINS
-from tuplet.exceptions import InputError, TupletWarning
 
 if TYPE_CHECKING:
-    from tuplet.surface.comparisons.views import ScorePlots
+    from tuplet.core.delegates import ScorePlots
 
 FACTS = (
     "dataset",

@@ -17,7 +17,7 @@ import pandas as pd
 from narwhals.dependencies import is_polars_series
 from scipy.sparse import issparse
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
 from tuplet.space.containers import open_table
 
 _DIGITS = 16

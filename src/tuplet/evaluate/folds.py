@@ -11,10 +11,10 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import sparse
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import UNKNOWN, Codes, Seed
 from tuplet.space.classes import ClassSpace
 from tuplet.space.containers import open_table
-from tuplet.typing import UNKNOWN, Codes, Seed
 
 Positions = npt.NDArray[np.intp]
 """Positions of rows."""

@@ -17,14 +17,14 @@ import joblib
 import numpy as np
 from sklearn.utils import _safe_indexing
 
+from tuplet.core.exceptions import TupletWarning
+from tuplet.core.processes import CrashedError, OverTimeError, StoppedError, Workers
+from tuplet.core.progress import Progress, Show, duration_text
 from tuplet.evaluate.fingerprint import describe, short_digest
 from tuplet.evaluate.folds import Folds
 from tuplet.evaluate.store import Record, Store, record_key
 from tuplet.evaluate.work import Scorer, do_work, failed
-from tuplet.exceptions import TupletWarning
 from tuplet.local.estimators import seeded
-from tuplet.processes import CrashedError, OverTimeError, StoppedError, Workers
-from tuplet.progress import Progress, Show, duration_text
 
 _PACKAGES = ("tuplet", "scikit-learn", "numpy")
 """Packages whose versions identify a fit: another version may give other numbers."""

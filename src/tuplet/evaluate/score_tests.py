@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
 
+from tuplet.core.exceptions import InputError
 from tuplet.evaluate import statistics
-from tuplet.exceptions import InputError
 
 if TYPE_CHECKING:
     from tuplet.evaluate.comparison import Comparison

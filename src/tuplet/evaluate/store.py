@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tuplet.datasets.files.atomic import open_atomic
-from tuplet.exceptions import InputError, TupletWarning
+from tuplet.core.atomic_files import open_atomic
+from tuplet.core.exceptions import InputError, TupletWarning
 
 Record = dict[str, Any]
 

@@ -19,9 +19,9 @@ from typing import Any
 import pandas as pd
 from sklearn.base import clone
 
+from tuplet.core.exceptions import TupletError
 from tuplet.evaluate.fingerprint import describe
 from tuplet.evaluate.store import Record
-from tuplet.exceptions import TupletError
 from tuplet.local.multi_output import unwrap
 from tuplet.losses.base import Loss
 from tuplet.losses.registry import get_loss

@@ -15,11 +15,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tuplet.exceptions import ConvergenceWarning, InputError
+from tuplet.core.exceptions import ConvergenceWarning, InputError
+from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.inference.engine import Engine
 from tuplet.inference.factor import Problem, absorb, require_possible
 from tuplet.inference.messages import MAX, SUM, Messages, Reduce
-from tuplet.typing import UNKNOWN, Codes, Floats
 
 _DECODE_ITER = 20
 """Iterations between two variables of a decoded outcome, which is only a start for better ones."""

@@ -13,9 +13,9 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from tuplet.core.typing import Floats
 from tuplet.inference.eliminate import Forward, conditional
 from tuplet.inference.plan import Plan, Step
-from tuplet.typing import Floats
 
 Complex = npt.NDArray[np.complex128]
 

@@ -22,9 +22,9 @@ from typing import TypeAlias
 
 import numpy as np
 
+from tuplet.core.typing import Codes, Floats
 from tuplet.inference.factor import Problem
 from tuplet.inference.plan import Plan, Step
-from tuplet.typing import Codes, Floats
 
 _SMALLEST_LOG = -700.0
 """exp of anything lower is not a normal number."""

@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import entr
 
-from tuplet.exceptions import InputError, IntractableError
+from tuplet.core.exceptions import InputError, IntractableError
+from tuplet.core.typing import Codes, Floats
 from tuplet.inference import eliminate
 from tuplet.inference.counts import count_marginals
 from tuplet.inference.eliminate import Scratch
 from tuplet.inference.factor import Problem, require_possible
 from tuplet.inference.plan import Plan, Step, make_plan
-from tuplet.typing import Codes, Floats
 
 _KEPT_TABLES = 8
 """Tables of the largest size that one row may keep; most queries keep the tables of all steps."""

@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from tuplet.exceptions import ImpossibleEvidenceError, InputError
-from tuplet.typing import UNKNOWN, Codes, Floats
+from tuplet.core.exceptions import ImpossibleEvidenceError, InputError
+from tuplet.core.typing import UNKNOWN, Codes, Floats
 
 
 @dataclass(frozen=True, eq=False)

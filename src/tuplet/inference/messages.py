@@ -15,8 +15,8 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
+from tuplet.core.typing import Codes, Floats
 from tuplet.inference.factor import Factor, Problem
-from tuplet.typing import Codes, Floats
 
 Reduce = Callable[..., Floats]
 SUM: Reduce = np.logaddexp.reduce

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import Floats
 from tuplet.inference.factor import Factor
-from tuplet.typing import Floats
 
 
 def noisy_or(

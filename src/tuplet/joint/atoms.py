@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import JointDistribution, Ranking
 from tuplet.joint.collect import collect, distinct, outcome_keys, repeated, tally
-from tuplet.typing import UNKNOWN, Codes, Floats
 
 _CELLS = 2**20
 """Cells of an intermediate array that are held at once: few enough to stay near the processor."""

@@ -10,7 +10,8 @@ from typing import Literal, Self, cast, final
 import numpy as np
 import numpy.typing as npt
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.atoms import Atoms
 from tuplet.joint.base import ENUMERATION_LIMIT, JointDistribution, Ranking
 from tuplet.joint.chain import (
@@ -25,7 +26,6 @@ from tuplet.joint.chain import (
 from tuplet.joint.frontier import Conditional, Frontier
 from tuplet.joint.policies import Beam, Enumerate, MonteCarlo, Multinomial
 from tuplet.joint.search import Search, best_first
-from tuplet.typing import UNKNOWN, Codes, Floats
 
 _WALK_LIMIT = 2**12
 """Outcomes of a row that are enumerated prefix by prefix, each with a call of the conditional, unasked."""

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from tuplet.exceptions import (
+from tuplet.core.exceptions import (
     ApproximationWarning,
     ImpossibleEvidenceError,
     InputError,
     IntractableError,
 )
-from tuplet.typing import UNKNOWN, Codes, Floats, Seed
+from tuplet.core.typing import UNKNOWN, Codes, Floats, Seed
 
 if TYPE_CHECKING:
     from tuplet.joint.atoms import Atoms

@@ -16,12 +16,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import entr
 
+from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.atoms import Atoms, indicator
 from tuplet.joint.base import all_outcomes
 from tuplet.joint.collect import tally
 from tuplet.joint.frontier import Conditional, Frontier, Policy, Walk
 from tuplet.joint.policies import Enumerate, MonteCarlo
-from tuplet.typing import UNKNOWN, Codes, Floats
 
 _CELLS = 2**21
 """Probabilities of outcomes that are held at once."""

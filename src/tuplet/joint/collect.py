@@ -7,7 +7,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from tuplet.typing import Codes, Floats
+from tuplet.core.typing import Codes, Floats
 
 _LARGEST_KEY = 2**62
 

@@ -16,8 +16,8 @@ from typing import Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from tuplet.exceptions import InputError
-from tuplet.typing import UNKNOWN, Codes, Floats
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import UNKNOWN, Codes, Floats
 
 _CELLS = 2**21
 """Cells of the codes and conditionals of the prefixes that are extended at once: few calls, small arrays."""

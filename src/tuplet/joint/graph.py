@@ -10,12 +10,12 @@ from typing import Self, final
 import numpy as np
 import numpy.typing as npt
 
-from tuplet.exceptions import IntractableError
+from tuplet.core.exceptions import IntractableError
+from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.inference.engine import Engine, Exact
 from tuplet.inference.factor import Factor, Problem, absorb, evidence_factors, require_possible
 from tuplet.joint.base import JointDistribution, Ranking
 from tuplet.joint.search import Search, best_first
-from tuplet.typing import UNKNOWN, Codes, Floats
 
 _BLOCK = 2**12
 """Rows that are expanded at once when each of them gets evidence of its own."""

@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import logsumexp
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.autoregressive import Autoregressive
 from tuplet.joint.base import JointDistribution, Ranking
 from tuplet.joint.outcome_bounds import OutcomeBounds, likely_outcomes
 from tuplet.joint.search import Search, best_first
-from tuplet.typing import UNKNOWN, Codes, Floats
 
 _FEW = 64
 """Outcomes up to which all of them are evaluated rather than searched."""

@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import qmc
 
+from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.atoms import Atoms
 from tuplet.joint.base import all_outcomes
 from tuplet.kernels.ghk import draw_outcomes, fill_tables, log_paths, search_outcomes
-from tuplet.typing import UNKNOWN, Codes, Floats
 
 _FLOOR = 1e-8
 """Least variance of a variable given the ones before it. A singular matrix is met as if its variables had

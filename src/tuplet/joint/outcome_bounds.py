@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.autoregressive import Autoregressive
 from tuplet.joint.base import Ranking
 from tuplet.joint.policies import AboveThreshold, Beam
-from tuplet.typing import UNKNOWN, Codes, Floats
 
 _CELLS = 2**22
 """Comparisons of partial assignments with outcomes that are held at once."""

@@ -11,10 +11,10 @@ from typing import final
 import numpy as np
 import numpy.typing as npt
 
-from tuplet.exceptions import InputError, IntractableError
+from tuplet.core.exceptions import InputError, IntractableError
+from tuplet.core.typing import Floats
 from tuplet.joint.base import ENUMERATION_LIMIT
 from tuplet.joint.frontier import Frontier
-from tuplet.typing import Floats
 
 
 @final

@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.atoms import Atoms
 from tuplet.joint.base import JointDistribution, Ranking
 from tuplet.joint.orthants import (
@@ -28,7 +29,6 @@ from tuplet.joint.orthants import (
 )
 from tuplet.joint.search import Search
 from tuplet.kernels.ghk import log_paths
-from tuplet.typing import UNKNOWN, Codes, Floats
 
 _DRAWS = 4096
 """Draws from which numbers of positive labels are counted where there are too many variables for a table."""

@@ -14,9 +14,9 @@ from typing import NamedTuple, Protocol, final
 import numpy as np
 import numpy.typing as npt
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import Ranking
-from tuplet.typing import UNKNOWN, Codes, Floats
 
 _WIDTH = 32
 """Nodes that a row opens per round. Nodes whose bound exceeds the final answer are opened in any order of

@@ -1,4 +1,4 @@
-"""Compiled loops: arrays in, arrays out; see `tuplet.compiled`.
+"""Compiled loops: arrays in, arrays out; see `tuplet.core.compiled`.
 
 Nothing here depends on class variables, models or labels, and nothing is checked: callers provide shapes,
 dtypes (float64, intp, C order) and finite values. All functions release the GIL, so that threads run in

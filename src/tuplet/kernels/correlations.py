@@ -19,8 +19,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tuplet.compiled import entry, inner
-from tuplet.typing import Floats
+from tuplet.core.compiled import entry, inner
+from tuplet.core.typing import Floats
 
 FARTHEST = 12.0
 """Fisher's transformation of the largest partial correlation that is worked with, 1 - 8e-11."""

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tuplet.compiled import entry, inner
-from tuplet.typing import Codes, Floats
+from tuplet.core.compiled import entry, inner
+from tuplet.core.typing import Codes, Floats
 
 Ints = npt.NDArray[Any]
 

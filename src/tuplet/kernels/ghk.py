@@ -28,8 +28,8 @@ import numpy as np
 from numpy.polynomial import chebyshev
 from scipy.special import erfcx, ndtri_exp
 
-from tuplet.compiled import IN_ORDER, REORDERED, entry, inner
-from tuplet.typing import Codes, Floats
+from tuplet.core.compiled import IN_ORDER, REORDERED, entry, inner
+from tuplet.core.typing import Codes, Floats
 
 # -- polynomials, found once at import --------------------------------------------------------------------
 

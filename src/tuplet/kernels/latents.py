@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from tuplet.compiled import entry, inner
-from tuplet.typing import Codes, Floats
+from tuplet.core.compiled import entry, inner
+from tuplet.core.typing import Codes, Floats
 
 FAR = 30.0
 """Standard deviations beyond which logarithms of tails are used."""

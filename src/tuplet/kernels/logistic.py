@@ -21,8 +21,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tuplet.compiled import IN_ORDER, REORDERED, entry, inner
-from tuplet.typing import Codes, Floats
+from tuplet.core.compiled import IN_ORDER, REORDERED, entry, inner
+from tuplet.core.typing import Codes, Floats
 
 MEMORY = 20
 SUFFICIENT, CURVATURE = 1e-4, 0.5

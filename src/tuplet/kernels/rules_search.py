@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from tuplet.compiled import entry, inner
-from tuplet.typing import Codes, Floats
+from tuplet.core.compiled import entry, inner
+from tuplet.core.typing import Codes, Floats
 
 _SLACK = 1e-12
 """Relative gain for which no branch is opened; see the search of joint distributions."""

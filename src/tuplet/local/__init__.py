@@ -12,7 +12,7 @@ Logistic regressions and naive Bayes classifiers of many blocks of rows are fitt
 
 from typing import TYPE_CHECKING
 
-from tuplet.lazy import lazy_names
+from tuplet.core.lazy import lazy_names
 
 if TYPE_CHECKING:
     from tuplet.local.base import Bound, LocalModel

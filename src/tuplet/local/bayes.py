@@ -12,10 +12,10 @@ from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import Floats
 from tuplet.local.inputs import require_size
 from tuplet.local.many_bayes import BayesBatch, BayesLayout, categorical_columns
-from tuplet.typing import Floats
 
 _CHUNK = 2**22
 """Cells of encoded rows that are predicted at once."""

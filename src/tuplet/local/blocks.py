@@ -8,8 +8,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.local.inputs import Features
-from tuplet.typing import UNKNOWN, Codes, Floats
 
 
 class BlockClassifiers(Protocol):

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.local.criteria import Parametrisation
 from tuplet.local.estimators import is_column_wise, seeded
 from tuplet.local.experts import Prepared, fit_steps
@@ -22,7 +23,6 @@ from tuplet.local.onehot import OneHot
 from tuplet.local.smoothed import SmoothedClassifier
 from tuplet.local.split import Base, configurations, mix
 from tuplet.local.stacked import StackedModel
-from tuplet.typing import UNKNOWN, Codes, Floats
 
 _PORTIONS = 4
 """Parts in which the configurations of a family are fitted, the largest first, to stop early."""

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import BernoulliNB, CategoricalNB, ComplementNB, GaussianNB, MultinomialNB
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
 from tuplet.local.bayes import MixedNaiveBayes
 from tuplet.local.estimators import last_step, name_of
 from tuplet.local.logistic import is_logistic_pipeline

@@ -13,11 +13,11 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.local.inputs import Features, as_floats, as_pandas, is_number, n_rows, unused
 from tuplet.local.nominal import Nominal, days, kind_of
 from tuplet.space.containers import listing
-from tuplet.typing import UNKNOWN, Codes, Floats
 
 
 def declared_columns(X: Any) -> tuple[int, ...]:

@@ -13,7 +13,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import Floats
 from tuplet.local.columns import category_limit, takes_frames
 from tuplet.local.estimators import accepts, name_of
 from tuplet.local.inputs import (
@@ -27,7 +28,6 @@ from tuplet.local.inputs import (
 )
 from tuplet.local.nominal import Nominal, days, kind_of
 from tuplet.space.containers import listing
-from tuplet.typing import Floats
 
 
 def encoder_for(X: Features, estimators: Sequence[Any]) -> FeatureEncoder | None:

@@ -14,8 +14,8 @@ from sklearn.preprocessing import MaxAbsScaler, RobustScaler, StandardScaler
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
-from tuplet.exceptions import InputError
-from tuplet.typing import Floats
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import Floats
 
 COLUMN_WISE = (SimpleImputer, StandardScaler, MaxAbsScaler, RobustScaler)
 """Transformers that treat each column by itself, without the labels."""

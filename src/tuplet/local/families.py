@@ -8,6 +8,8 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar, final
 
 import numpy as np
 
+from tuplet.core.parallel import run_in_batches
+from tuplet.core.typing import UNKNOWN, Codes, Floats, Seed
 from tuplet.local.base import LocalModel
 from tuplet.local.calibration import is_made_of_trees
 from tuplet.local.children import Child, Children, random_folds, seeded_estimators
@@ -22,10 +24,8 @@ from tuplet.local.criteria import (
     resolve_criterion,
 )
 from tuplet.local.inputs import Features
-from tuplet.local.parallel import run_in_batches
 from tuplet.local.split import STRENGTH, SplitModel
 from tuplet.local.stacked import StackedModel
-from tuplet.typing import UNKNOWN, Codes, Floats, Seed
 
 T = TypeVar("T")
 

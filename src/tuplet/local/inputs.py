@@ -12,9 +12,9 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import sparse
 
-from tuplet.exceptions import InputError, IntractableError
+from tuplet.core.exceptions import InputError, IntractableError
+from tuplet.core.typing import Floats
 from tuplet.space.containers import listing
-from tuplet.typing import Floats
 
 Features: TypeAlias = Any
 """A numeric array (n, d), a CSR matrix (n, d), or a pandas frame where an estimator treats its columns."""

@@ -12,8 +12,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from tuplet.core.typing import Floats
 from tuplet.local.estimators import COLUMN_WISE, is_column_wise, last_step
-from tuplet.typing import Floats
 
 
 def default_estimator(sparse: bool = False) -> Pipeline:

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.local.blocks import class_weights, sort_into_blocks
 from tuplet.local.inputs import require_size
-from tuplet.typing import UNKNOWN, Codes, Floats
 
 Mask = npt.NDArray[np.bool_]
 

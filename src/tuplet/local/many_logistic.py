@@ -17,11 +17,11 @@ import numpy.typing as npt
 from joblib import effective_n_jobs
 from scipy.special import log_softmax
 
-from tuplet.exceptions import ConvergenceWarning, InputError
+from tuplet.core.exceptions import ConvergenceWarning, InputError
+from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.kernels.logistic import fit_blocks
 from tuplet.local.blocks import Blocks, sort_into_blocks
 from tuplet.local.inputs import require_size
-from tuplet.typing import UNKNOWN, Codes, Floats
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,10 @@ import numpy.typing as npt
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_array
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import Floats
 from tuplet.local.estimators import is_one_of, name_of
 from tuplet.local.inputs import Features, n_rows, put_beside
-from tuplet.typing import Floats
 
 if TYPE_CHECKING:
     from sklearn.multioutput import ClassifierChain

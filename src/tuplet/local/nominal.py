@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.local.inputs import is_number
-from tuplet.typing import UNKNOWN, Codes, Floats
 
 _LENGTHS = {"timedelta64", "timedelta"}
 _DATES = {"datetime64", "datetime", "date", "period"} | _LENGTHS

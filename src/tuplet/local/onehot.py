@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tuplet.typing import UNKNOWN, Codes, Floats
+from tuplet.core.typing import UNKNOWN, Codes, Floats
 
 
 @dataclass(frozen=True)

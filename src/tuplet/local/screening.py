@@ -10,10 +10,10 @@ from typing import final
 
 import numpy as np
 
+from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.local.families import FamilyLike, FamilyScorer
 from tuplet.local.mixed_families import MixedFamilyScorer
 from tuplet.local.split import configurations
-from tuplet.typing import UNKNOWN, Codes, Floats
 
 _PROMISING = 8
 """Class variables that sets are made of: those with the largest estimated gains by themselves."""

@@ -24,12 +24,12 @@ import numpy as np
 from scipy import sparse
 from scipy.special import log_expit, log_softmax
 
-from tuplet.exceptions import ConvergenceWarning
+from tuplet.core.exceptions import ConvergenceWarning
+from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.kernels.logistic import fit_shifts
 from tuplet.local.blocks import sort_into_blocks
 from tuplet.local.inputs import Features, require_size
 from tuplet.local.many_logistic import principal_axes
-from tuplet.typing import UNKNOWN, Codes, Floats
 
 STRENGTH = 1.0
 """Number s of pseudo-rows."""

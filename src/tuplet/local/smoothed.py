@@ -10,12 +10,12 @@ import numpy as np
 from sklearn import config_context
 from sklearn.base import clone
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.parallel import one_blas_thread
+from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.local.calibration import Calibration, calibrated
 from tuplet.local.estimators import name_of, require_probabilities, weight_arguments
 from tuplet.local.inputs import Features, n_rows, require_size, take_rows
-from tuplet.local.parallel import one_blas_thread
-from tuplet.typing import UNKNOWN, Codes, Floats
 
 
 @dataclass(frozen=True)

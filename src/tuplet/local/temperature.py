@@ -14,9 +14,9 @@ from sklearn.utils import Tags, _safe_indexing, assert_all_finite, column_or_1d,
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import Codes, Floats, Seed
 from tuplet.local.estimators import require_probabilities, weight_arguments
-from tuplet.typing import Codes, Floats, Seed
 
 COLDEST, HOTTEST = 0.05, 20.0
 """Temperatures that are considered. Where every held-out row is right, the likelihood has no maximum."""

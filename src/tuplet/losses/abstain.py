@@ -9,13 +9,13 @@ from typing import Literal, final
 import numpy as np
 import numpy.typing as npt
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.losses.base import Loss, align, is_number, nan_if_unknown
 from tuplet.losses.decomposable import DecomposableLoss
 from tuplet.losses.expectation import TIE
 from tuplet.losses.registry import get_loss
-from tuplet.typing import UNKNOWN, Codes, Floats
 
 
 @final

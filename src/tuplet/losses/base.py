@@ -9,10 +9,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.losses.expectation import expected_value
-from tuplet.typing import UNKNOWN, Codes, Floats
 
 
 class Loss(ABC):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tuplet.exceptions import InputError
-from tuplet.typing import Codes
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import Codes
 
 
 def positives(

@@ -9,12 +9,12 @@ from typing import Any, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.losses.decomposable import DecomposableLoss
 from tuplet.losses.labelled import as_floats, by_position, cost_table, reject_names
 from tuplet.space.classes import ClassSpace
-from tuplet.typing import Codes, Floats
 
 _ADVICE = "one matrix per variable in order, its rows and columns in code order"
 

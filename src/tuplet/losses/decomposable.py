@@ -7,10 +7,10 @@ from abc import abstractmethod
 import numpy as np
 import numpy.typing as npt
 
+from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.losses.base import Loss, align
 from tuplet.losses.expectation import first_lowest
-from tuplet.typing import UNKNOWN, Codes, Floats
 
 
 class DecomposableLoss(Loss):

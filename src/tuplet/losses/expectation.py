@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from tuplet.core.typing import Codes, Floats
 from tuplet.joint.atoms import Atoms
 from tuplet.joint.base import JointDistribution
-from tuplet.typing import Codes, Floats
 
 TIE = 1e-12
 """Risks closer than this are the same risk: the order of a sum must not decide."""

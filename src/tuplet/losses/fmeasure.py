@@ -8,12 +8,12 @@ from typing import final
 import numpy as np
 import numpy.typing as npt
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.losses.base import Loss, align, is_number, nan_if_unknown
 from tuplet.losses.binary import positives
 from tuplet.losses.expectation import first_lowest, row_blocks
-from tuplet.typing import Codes, Floats
 
 _DIGITS = 12
 

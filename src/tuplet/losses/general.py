@@ -9,13 +9,13 @@ from typing import Literal, final
 import numpy as np
 import numpy.typing as npt
 
-from tuplet.exceptions import InputError, IntractableError, TupletError
+from tuplet.core.exceptions import InputError, IntractableError, TupletError
+from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import JointDistribution, all_outcomes
 from tuplet.losses.base import Loss, align, nan_if_unknown
 from tuplet.losses.binary import positives
 from tuplet.losses.expectation import best_of, own_atoms
 from tuplet.losses.labelled import as_floats
-from tuplet.typing import UNKNOWN, Codes, Floats
 
 Candidates = Literal["all", "atoms"]
 

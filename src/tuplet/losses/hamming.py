@@ -8,12 +8,12 @@ from typing import Self, final
 
 import numpy as np
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.losses.decomposable import DecomposableLoss
 from tuplet.losses.labelled import as_floats, by_position, reject_names
 from tuplet.space.classes import ClassSpace
-from tuplet.typing import Codes, Floats
 
 
 @final

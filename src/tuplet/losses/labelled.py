@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.space.classes import ClassSpace
 from tuplet.space.labels import show
-from tuplet.typing import UNKNOWN, Codes, Floats
 
 
 def as_floats(values: Any) -> Floats | None:

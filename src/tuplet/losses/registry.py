@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
 from tuplet.losses.base import Loss
 from tuplet.losses.fmeasure import FBeta
 from tuplet.losses.general import Jaccard

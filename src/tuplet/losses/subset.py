@@ -8,9 +8,9 @@ from typing import final
 import numpy as np
 import numpy.typing as npt
 
+from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import JointDistribution, warn_unproven
 from tuplet.losses.base import Loss, align, nan_if_unknown
-from tuplet.typing import UNKNOWN, Codes, Floats
 
 
 @final

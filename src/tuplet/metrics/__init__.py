@@ -22,7 +22,7 @@ binary variable. The scorers do.
 
 from typing import TYPE_CHECKING
 
-from tuplet.lazy import lazy_names
+from tuplet.core.lazy import lazy_names
 
 if TYPE_CHECKING:
     from tuplet.metrics.calibration import expected_calibration_error, marginal_calibration, mode_calibration

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import UNKNOWN, Floats
 from tuplet.losses.base import Loss
 from tuplet.losses.hamming import Hamming
 from tuplet.losses.registry import get_loss
@@ -18,7 +19,6 @@ from tuplet.metrics.pairs import active_pairs, count_pairs, macro, ratio
 from tuplet.space import labels
 from tuplet.space.classes import ClassSpace
 from tuplet.space.containers import open_table
-from tuplet.typing import UNKNOWN, Floats
 
 Weights = npt.ArrayLike | None
 

@@ -7,12 +7,12 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from tuplet.exceptions import InputError, LabelError
+from tuplet.core.exceptions import InputError, LabelError
+from tuplet.core.typing import Codes, Floats
 from tuplet.metrics.pairing import reject_prediction, require_same_rows
 from tuplet.prediction.joint import JointPrediction
 from tuplet.prediction.truth import Truth, extended, present_labels, read_truth, require_common_labels
 from tuplet.space.classes import ClassSpace
-from tuplet.typing import Codes, Floats
 
 Reduce = Literal["mean", "median"]
 

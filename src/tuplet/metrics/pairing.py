@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
 from tuplet.prediction.joint import JointPrediction
 from tuplet.space.rows import require_same_order
 

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.metrics.encoding import check_weights
 from tuplet.space.classes import ClassSpace
-from tuplet.typing import UNKNOWN, Codes, Floats
 
 
 class Pairs(NamedTuple):

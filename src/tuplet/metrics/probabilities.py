@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import UNKNOWN, Floats
 from tuplet.joint.base import warn_unproven
 from tuplet.metrics.encoding import Reduce, average, encode_truth
 from tuplet.prediction.joint import JointPrediction
 from tuplet.prediction.reliability import found_within
 from tuplet.prediction.truth import Truth
-from tuplet.typing import UNKNOWN, Floats
 
 LOG_FLOOR = float(np.log(1e-4))
 """Least log-probability that one label is charged with."""

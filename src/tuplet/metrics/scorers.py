@@ -14,7 +14,7 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
 from tuplet.local.multi_output import unwrap
 from tuplet.losses.base import Loss
 from tuplet.losses.general import Jaccard

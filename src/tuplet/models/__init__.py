@@ -7,7 +7,7 @@ methods that the papers compare theirs with.
 
 from typing import TYPE_CHECKING
 
-from tuplet.lazy import lazy_names
+from tuplet.core.lazy import lazy_names
 
 if TYPE_CHECKING:
     from tuplet.models.base import JointClassifier

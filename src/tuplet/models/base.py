@@ -13,14 +13,15 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from tuplet.delegates import delegate
-from tuplet.exceptions import InputError
+from tuplet.core.delegates import delegate
+from tuplet.core.exceptions import InputError
+from tuplet.core.parallel import one_blas_thread
+from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.local.columns import chooses_columns
 from tuplet.local.encoding import FeatureEncoder, encoder_for
 from tuplet.local.estimators import accepts, require_probabilities
 from tuplet.local.inputs import Features, as_pandas, n_rows, take_rows
-from tuplet.local.parallel import one_blas_thread
 from tuplet.losses.base import Loss
 from tuplet.metrics.decisions import exact_match
 from tuplet.models.validation import row_index, validate_features, validate_weights
@@ -28,7 +29,6 @@ from tuplet.prediction.joint import JointPrediction
 from tuplet.space.classes import ClassSpace
 from tuplet.space.containers import open_table
 from tuplet.space.rows import require_same_order
-from tuplet.typing import UNKNOWN, Codes, Floats
 
 
 class JointClassifier(ClassifierMixin, BaseEstimator, ABC):

@@ -10,7 +10,8 @@ from typing import Any, Literal, cast, final
 import numpy as np
 import numpy.typing as npt
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import UNKNOWN, Codes, Floats, Seed
 from tuplet.joint.atoms import Atoms
 from tuplet.joint.autoregressive import Autoregressive
 from tuplet.joint.base import JointDistribution
@@ -21,7 +22,6 @@ from tuplet.local.inputs import Features, n_rows
 from tuplet.models.base import JointClassifier
 from tuplet.models.local_models import Link, estimators_by_variable, fit_local_models
 from tuplet.space.containers import listing
-from tuplet.typing import UNKNOWN, Codes, Floats, Seed
 
 
 @final

@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.atoms import Atoms
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
 from tuplet.joint.mixture import Mixture
-from tuplet.typing import UNKNOWN, Codes, Floats
 
 
 class Combinations(NamedTuple):

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
+from tuplet.core.typing import Codes, Floats
 from tuplet.local.inputs import Features
 from tuplet.local.nominal import codes_and_values
-from tuplet.typing import Codes, Floats
 
 
 def fold_weights(X: Features, codes: Codes, sample_weight: Floats | None, n_folds: int) -> Floats:

@@ -12,8 +12,9 @@ import numpy as np
 import pandas as pd
 from scipy.special import rel_entr
 
-from tuplet.delegates import delegate
-from tuplet.exceptions import InputError, IntractableError, TupletWarning
+from tuplet.core.delegates import delegate
+from tuplet.core.exceptions import InputError, IntractableError, TupletWarning
+from tuplet.core.typing import Floats
 from tuplet.inference.engine import Exact
 from tuplet.inference.factor import Problem
 from tuplet.joint.base import all_outcomes
@@ -24,7 +25,6 @@ from tuplet.prediction.rendering import FAINT, Column, aligned, html_table
 from tuplet.space.classes import ClassSpace
 from tuplet.space.words import chance_text, clip, first_words, shorten
 from tuplet.structure.parents import ParentSets, edges
-from tuplet.typing import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

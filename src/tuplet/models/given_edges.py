@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
 from tuplet.space.classes import ClassSpace
 from tuplet.structure.parents import Edge, ParentSets, find_cycle
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.parallel import run_many
+from tuplet.core.typing import Codes, Floats
 from tuplet.local.estimators import seeded
 from tuplet.local.inputs import Features
-from tuplet.local.parallel import run_many
 from tuplet.local.stacked import StackedModel
 from tuplet.space.classes import ClassSpace
 from tuplet.space.containers import listing
-from tuplet.typing import Codes, Floats
 
 
 class Link(NamedTuple):

@@ -6,7 +6,8 @@ from typing import Any, final
 
 import numpy as np
 
-from tuplet.exceptions import InputError, TupletWarning
+from tuplet.core.exceptions import InputError, TupletWarning
+from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.atoms import Atoms
 from tuplet.joint.base import JointDistribution
 from tuplet.local.inputs import Features
@@ -14,7 +15,6 @@ from tuplet.local.stacked import StackedModel
 from tuplet.models.base import JointClassifier
 from tuplet.models.combinations import log_marginals, seen_combinations, unseen_mass, with_unseen
 from tuplet.prediction.estimates import warn_outside
-from tuplet.typing import UNKNOWN, Codes, Floats
 
 _LEFT_OUT = 0.2
 """Share of rows that may lack a label before a fit says so."""

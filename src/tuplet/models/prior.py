@@ -8,7 +8,8 @@ import numpy as np
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import Codes, Floats
 from tuplet.joint.atoms import Atoms
 from tuplet.joint.base import JointDistribution
 from tuplet.local.inputs import Features, n_rows
@@ -17,7 +18,6 @@ from tuplet.models.base import JointClassifier
 from tuplet.models.combinations import independent, log_marginals, seen_combinations, unseen_mass, with_unseen
 from tuplet.models.validation import row_index
 from tuplet.prediction.joint import JointPrediction
-from tuplet.typing import Codes, Floats
 
 
 @final

@@ -7,10 +7,10 @@ from typing import Any
 from scipy import sparse
 from sklearn import config_context
 
+from tuplet.core.typing import Floats
 from tuplet.local.estimators import weight_arguments
 from tuplet.local.inputs import Features
 from tuplet.local.logistic import default_estimator
-from tuplet.typing import Floats
 
 
 def fit_scaler(X: Features, sample_weight: Floats | None = None) -> Any:

@@ -13,7 +13,8 @@ from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.tree._tree import Tree
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import UNKNOWN, Codes, Floats, Seed
 from tuplet.joint.atoms import Atoms
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
@@ -21,7 +22,6 @@ from tuplet.joint.mixture import Mixture
 from tuplet.local.estimators import name_of, seeded
 from tuplet.local.inputs import Features, require_size
 from tuplet.models.base import JointClassifier
-from tuplet.typing import UNKNOWN, Codes, Floats, Seed
 
 _MET_CELLS = 2**24
 """Rows times label patterns that are looked at to learn how much to believe of leaves."""

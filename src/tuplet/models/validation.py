@@ -10,11 +10,11 @@ import pandas as pd
 from scipy.sparse import issparse
 from sklearn.utils.validation import validate_data
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import Floats
 from tuplet.local.estimators import name_of
 from tuplet.local.inputs import Features, as_floats, as_pandas, number_columns, require_finite
 from tuplet.space.containers import listing
-from tuplet.typing import Floats
 
 
 class _NotNumbersError(InputError, TypeError):

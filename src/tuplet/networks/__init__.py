@@ -8,7 +8,7 @@ Invariant: classes come before features in every numbering, and no class has a f
 
 from typing import TYPE_CHECKING
 
-from tuplet.lazy import lazy_names
+from tuplet.core.lazy import lazy_names
 
 if TYPE_CHECKING:
     from tuplet.networks.bif import bif_text, read_bif, write_bif

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tuplet.compiled import entry, inner
-from tuplet.typing import Floats
+from tuplet.core.compiled import entry, inner
+from tuplet.core.typing import Floats
 
 Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
@@ -107,7 +107,7 @@ RECORDS = {
     "SearchTask": (SearchTask, "Data Pool Rules"),
     "OrderState": (OrderState, "i1 f1 f1 i2 b3"),
 }
-"""How compiled functions see these tuples; see `tuplet.compiled`."""
+"""How compiled functions see these tuples; see `tuplet.core.compiled`."""
 
 
 @inner()

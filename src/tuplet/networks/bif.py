@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import Floats
 from tuplet.networks.network import Network
-from tuplet.typing import Floats
 
 _COMMENT = re.compile(r'"[^"]*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
 

@@ -8,13 +8,13 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import Seed
 from tuplet.networks._kernels import Rules, SearchTask, families_of, search_insertions, search_swaps
 from tuplet.networks.scores import CountScorer, Criterion
 from tuplet.networks.three_part import ThreePartGraph
 from tuplet.networks.trees import learn_polytree_polytree, learn_small_width, learn_tree_tree
 from tuplet.structure.parents import ParentSets
-from tuplet.typing import Seed
 
 Ints = npt.NDArray[np.int64]
 

@@ -10,10 +10,10 @@ from typing import final
 import numpy as np
 import numpy.typing as npt
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import Codes, Floats, Seed
 from tuplet.space.containers import listing
 from tuplet.structure.parents import ParentSets, find_cycle, topological_order
-from tuplet.typing import Codes, Floats, Seed
 
 _ROUNDING = 1e-4
 """How far the probabilities of a row may be from one in sum; files keep a few digits only."""

@@ -10,9 +10,9 @@ from typing import Literal, TypeAlias, final, get_args
 import numpy as np
 import numpy.typing as npt
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import UNKNOWN, Codes, Floats, Seed
 from tuplet.networks._kernels import FEW_CELLS, STEP, Data, Pool, candidate_scores
-from tuplet.typing import UNKNOWN, Codes, Floats, Seed
 
 Criterion: TypeAlias = Literal["bic", "aic", "k2", "bdeu", "likelihood"]
 """Scores by name; see `CountScorer`."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, final
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
 from tuplet.inference.plan import cliques_along, min_fill_order
 from tuplet.structure.parents import Edge, ParentSets, moral_width, topological_order
 

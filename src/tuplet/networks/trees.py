@@ -9,11 +9,11 @@ import numpy.typing as npt
 from scipy.sparse.csgraph import minimum_spanning_tree
 from scipy.stats import chi2
 
+from tuplet.core.typing import Floats
 from tuplet.networks._kernels import width_of
 from tuplet.networks.scores import CountScorer
 from tuplet.structure.parents import Edge, ParentSets
 from tuplet.structure.trees import best_forest
-from tuplet.typing import Floats
 
 Sets = list[list[int]]
 

@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 
 import pandas as pd
 
-from tuplet.exceptions import InputError, MissingDependencyError
+from tuplet.core.exceptions import InputError, MissingDependencyError
 from tuplet.pages.grid import DASH, Cell, Grid, ScoreTable, lay_out, name_text
 
 _TALL = 26

@@ -20,7 +20,7 @@ from typing import Any, NoReturn, Self
 
 import numpy as np
 
-from tuplet.exceptions import ModelFileError, TupletError
+from tuplet.core.exceptions import ModelFileError, TupletError
 from tuplet.space.classes import ClassSpace
 
 FORMAT = 2

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tuplet.exceptions import ModelFileError
+from tuplet.core.exceptions import ModelFileError
 from tuplet.persistence.registry import SCHEMA, is_ours, path_of, walk
 
 _VALUES = frozenset(

@@ -18,7 +18,7 @@ from sklearn.neighbors import BallTree, KDTree
 from sklearn.svm._base import BaseSVC
 from sklearn.tree._tree import Tree
 
-from tuplet.exceptions import InputError, ModelFileError
+from tuplet.core.exceptions import InputError, ModelFileError
 
 _METRICS = ("euclidean", "manhattan", "chebyshev", "hamming", "canberra", "braycurtis", "haversine")
 """Distances without parameters, by the names of their classes and of scikit-learn's arguments."""

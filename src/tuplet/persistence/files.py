@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import InconsistentVersionWarning, NotFittedError
 
-from tuplet.exceptions import MissingDependencyError, ModelFileError, TupletWarning
+from tuplet.core.exceptions import MissingDependencyError, ModelFileError, TupletWarning
 from tuplet.persistence import archive
 from tuplet.persistence.archive import ModelHeader, variables_of
 from tuplet.persistence.audit import approve

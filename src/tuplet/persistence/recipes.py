@@ -23,7 +23,7 @@ import pandas as pd
 from scipy import sparse
 from sklearn.utils import check_array
 
-from tuplet.exceptions import InputError, MissingDependencyError, ModelFileError
+from tuplet.core.exceptions import InputError, MissingDependencyError, ModelFileError
 from tuplet.persistence import compiled
 
 Parts = tuple[str, tuple[Any, ...]]

@@ -16,7 +16,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tuplet.exceptions import ModelFileError
+from tuplet.core.exceptions import ModelFileError
 
 SCHEMA = "schema.json"
 """Part of a skops archive that describes the tree of objects."""

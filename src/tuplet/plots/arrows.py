@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tuplet.core.typing import Floats
 from tuplet.plots.canvas import INK
 from tuplet.plots.layout import GraphLayout
 from tuplet.structure.parents import Edge
-from tuplet.typing import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

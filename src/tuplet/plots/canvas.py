@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tuplet.exceptions import MissingDependencyError
+from tuplet.core.exceptions import MissingDependencyError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

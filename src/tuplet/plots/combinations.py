@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import JointDistribution, warn_unproven
 from tuplet.plots.canvas import BLUE, GREY, caption, new_axes, pyplot
 from tuplet.space.classes import ClassSpace
 from tuplet.space.words import chance_text, contrast_texts
-from tuplet.typing import UNKNOWN, Codes, Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import Floats
 from tuplet.plots.arrows import (
     Look,
     arrow_looks,
@@ -32,7 +33,6 @@ from tuplet.plots.canvas import (
 from tuplet.plots.layout import GraphLayout, fitting_scale, lay_out_graph
 from tuplet.space.words import clip, shorten
 from tuplet.structure.parents import Edge, ParentSets, edges, find_cycle
-from tuplet.typing import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import Floats
 from tuplet.plots.canvas import BLUE, INK, ORANGE, PAPER, caption, new_axes, pyplot
 from tuplet.prediction.dependence import label_dependence
 from tuplet.space.classes import ClassSpace
 from tuplet.space.words import shorten
-from tuplet.typing import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -16,8 +16,8 @@ import numpy.typing as npt
 from scipy.optimize import isotonic_regression
 from scipy.sparse import csr_array
 
+from tuplet.core.typing import Floats
 from tuplet.structure.parents import Edge, ParentSets, edges, topological_order
-from tuplet.typing import Floats
 
 _APART, _BEND_APART = 14.0, 9.0
 """Space between boxes of a layer, and on both sides of an edge that passes between them."""

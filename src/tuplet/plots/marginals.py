@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.plots.canvas import BLUE, GREY, INK, PALETTE, PAPER, caption, new_axes, pyplot, write_legend
 from tuplet.space.classes import ClassSpace
 from tuplet.space.words import chance_text, shorten
-from tuplet.typing import UNKNOWN, Codes, Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

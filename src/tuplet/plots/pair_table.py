@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import Floats
 from tuplet.plots.canvas import BLUE, GREY, INK, PAPER, caption, new_axes, pyplot
 from tuplet.plots.heatmap import shades
 from tuplet.space.words import chance_text, clip, shorten
-from tuplet.typing import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 import numpy.typing as npt
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import Floats
 from tuplet.plots.canvas import BLUE, GREY, INK, ORANGE, PALETTE, caption, new_axes, pyplot
 from tuplet.space.words import shorten
-from tuplet.typing import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

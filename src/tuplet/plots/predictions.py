@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.probit import Probit
 from tuplet.plots.calibration import plot_calibration, plot_coverage
@@ -23,7 +24,6 @@ from tuplet.prediction.reliability import coverage_curve, marginal_bins, mode_bi
 from tuplet.prediction.truth import Truth, read_truth
 from tuplet.space.classes import ClassSpace
 from tuplet.space.words import clip
-from tuplet.typing import Codes, Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,14 +10,14 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from tuplet.exceptions import InputError, NoSuchRowError
+from tuplet.core.exceptions import InputError, NoSuchRowError
+from tuplet.core.typing import UNKNOWN, Codes
 from tuplet.losses.base import Loss
 from tuplet.losses.registry import get_loss
 from tuplet.space.classes import ClassSpace
 from tuplet.space.containers import listing
 from tuplet.space.labels import show
 from tuplet.space.rows import require_same_order
-from tuplet.typing import UNKNOWN, Codes
 
 
 def check_count(query: str, name: str, value: Any, least: int) -> int:

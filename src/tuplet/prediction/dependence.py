@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import rel_entr, xlogy
 
+from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import JointDistribution
-from tuplet.typing import UNKNOWN, Codes, Floats
 
 _CHUNK = 4096
 """Rows that are counted at a time."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tuplet.exceptions import ApproximationWarning
+from tuplet.core.exceptions import ApproximationWarning
 from tuplet.joint.autoregressive import Autoregressive
 from tuplet.joint.base import JointDistribution
 

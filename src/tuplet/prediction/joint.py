@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from tuplet.delegates import delegate
-from tuplet.exceptions import ImpossibleEvidenceError, InputError, TupletError
+from tuplet.core.delegates import delegate
+from tuplet.core.exceptions import ImpossibleEvidenceError, InputError, TupletError
+from tuplet.core.typing import UNKNOWN, Codes, Floats, Seed
 from tuplet.joint.autoregressive import Autoregressive
 from tuplet.joint.base import JointDistribution, warn_unproven
 from tuplet.losses.decomposable import DecomposableLoss
@@ -32,7 +33,6 @@ from tuplet.prediction.tables import (
 from tuplet.prediction.truth import read_truth
 from tuplet.space.classes import ClassSpace
 from tuplet.space.containers import listing
-from tuplet.typing import UNKNOWN, Codes, Floats, Seed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,10 +6,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import JointDistribution, Ranking, warn_unproven
 from tuplet.prediction.truth import Truth
-from tuplet.typing import UNKNOWN, Codes, Floats
 
 
 def marginal_bins(joint: JointDistribution, truth: Truth, n_bins: int, weights: Floats) -> pd.DataFrame:

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tuplet.exceptions import IntractableError, TupletWarning
+from tuplet.core.exceptions import IntractableError, TupletWarning
+from tuplet.core.typing import Floats
 from tuplet.joint.autoregressive import Autoregressive
 from tuplet.joint.base import JointDistribution, Mode
 from tuplet.joint.chain import GridConditional
@@ -18,7 +19,6 @@ from tuplet.joint.search import Search
 from tuplet.prediction.estimates import estimate_text, is_estimated, parts
 from tuplet.space.classes import ClassSpace
 from tuplet.space.words import chance_text, clip, combination_texts, is_yes_no, label_texts, shorten
-from tuplet.typing import Floats
 
 ROWS = 6
 """Rows that are shown."""

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.probit import Probit
 from tuplet.space.classes import ClassSpace
 from tuplet.space.labels import show
-from tuplet.typing import Codes, Floats
 
 
 def marginal_frame(space: ClassSpace, j: int, table: Floats, index: pd.Index | None) -> Any:

@@ -14,14 +14,14 @@ import numpy as np
 from joblib import effective_n_jobs
 from scipy.special import ndtr
 
-from tuplet.interrupts import held_interrupts
-from tuplet.local.parallel import one_blas_thread
+from tuplet.core.interrupts import held_interrupts
+from tuplet.core.parallel import one_blas_thread
+from tuplet.core.processes import shared_workers
+from tuplet.core.progress import Progress, Show
+from tuplet.core.typing import Codes, Floats
 from tuplet.probit.correlation import CorrelationStep
 from tuplet.probit.means import MeanDraws, MeanSettings
 from tuplet.probit.sampler import State, init, offsets_of, settled, step
-from tuplet.processes import shared_workers
-from tuplet.progress import Progress, Show
-from tuplet.typing import Codes, Floats
 
 _LOOK = 0.2
 """Seconds between two looks at how far the processes are."""

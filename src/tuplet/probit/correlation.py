@@ -7,10 +7,10 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import Floats
 from tuplet.probit.hamiltonian import Hamiltonian
 from tuplet.probit.metropolis import Metropolis
-from tuplet.typing import Floats
 
 Correlation: TypeAlias = Literal["hmc", "metropolis", "factors", "identity"]
 Prior: TypeAlias = Literal["lkj", "inverse-wishart"]

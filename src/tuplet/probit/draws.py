@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tuplet.core.typing import Floats
 from tuplet.probit.chains import ChainDraws
 from tuplet.probit.forest_draws import ForestDraws
 from tuplet.probit.means import MeanDraws
-from tuplet.typing import Floats
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tuplet.core.typing import Codes, Floats
 from tuplet.kernels.forests import count_splits, predict_forests
-from tuplet.typing import Codes, Floats
 
 
 class ForestRecord(NamedTuple):

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tuplet.exceptions import InputError, MissingDependencyError
+from tuplet.core.exceptions import InputError, MissingDependencyError
+from tuplet.core.typing import Floats
 from tuplet.kernels.forests import log_dirichlet_counts
 from tuplet.probit.forest_draws import ForestDraws, ForestRecord
-from tuplet.typing import Floats
 
 LEARNED_SHAPE, LEARNED_MEAN = 3.0, 0.5
 """Inverse-gamma prior of the variance of a sum of trees whose scale is learned: shape and mean."""

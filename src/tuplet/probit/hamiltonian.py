@@ -8,8 +8,8 @@ from typing import Literal
 
 import numpy as np
 
+from tuplet.core.typing import Floats
 from tuplet.kernels.correlations import correlation_of, trajectory
-from tuplet.typing import Floats
 
 _TARGET = 0.8
 """Share of accepted trajectories that the step size is adapted to."""

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tuplet.typing import Floats
+from tuplet.core.typing import Floats
 
 
 class MeanBlock(Protocol):

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from tuplet.typing import Floats
+from tuplet.core.typing import Floats
 
 _TARGET = 0.3
 """Share of accepted proposals that the degrees of freedom are tuned to: the middle of 20 to 40 %."""

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
+from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.kernels.latents import draw_signed, draw_sweep
 from tuplet.probit.correlation import CorrelationStep
 from tuplet.probit.means import MeanBlock
-from tuplet.typing import UNKNOWN, Codes, Floats
 
 N_INNER = 5
 """Draws of z and R for each move of the means. Correlated latent variables follow each other slowly; a draw

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from tuplet.exceptions import InputError, MissingDependencyError
+from tuplet.core.exceptions import InputError, MissingDependencyError
+from tuplet.core.typing import Floats
 from tuplet.joint.probit import Probit
 from tuplet.probit.draws import Draws
-from tuplet.typing import Floats
 
 FEWEST = 100
 """Draws of a chain below which nothing is judged."""

@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
+from tuplet.core.typing import UNKNOWN, Codes
 from tuplet.local.inputs import as_pandas
 from tuplet.pages.page import PlainTable, Section
 from tuplet.report.pieces import combinations, facts, words_of
 from tuplet.space.classes import ClassSpace
 from tuplet.space.words import clip, is_yes_no, shorten
-from tuplet.typing import UNKNOWN, Codes
 
 _FEATURES, _COMBINATIONS = 40, 12
 """Features and combinations of labels that have a line of their own."""

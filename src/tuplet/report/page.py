@@ -7,8 +7,8 @@ from typing import IO, Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from tuplet.datasets.files.atomic import write_bytes
-from tuplet.exceptions import InputError
+from tuplet.core.atomic_files import write_bytes
+from tuplet.core.exceptions import InputError
 from tuplet.losses.base import Loss
 from tuplet.pages.page import PlainTable, Section, html_page
 from tuplet.plots.canvas import pyplot

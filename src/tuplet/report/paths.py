@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
 from tuplet.models.mixtures.mixture import MixtureClassifier
 from tuplet.models.rules.stacking import RuleStackingClassifier
 from tuplet.models.stacking.auto import AutoJointClassifier

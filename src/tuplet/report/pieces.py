@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from tuplet.exceptions import TupletError, TupletWarning
+from tuplet.core.exceptions import TupletError, TupletWarning
+from tuplet.core.typing import UNKNOWN, Codes
 from tuplet.pages.page import Picture, PlainTable, Section
 from tuplet.space.classes import ClassSpace
 from tuplet.space.words import clip, combination_texts, first_words, shorten
-from tuplet.typing import UNKNOWN, Codes
 
 T = TypeVar("T")
 

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from tuplet.core.typing import Codes, Floats
 from tuplet.pages.page import Picture, PlainTable, Section
 from tuplet.plots.combinations import plot_combinations
 from tuplet.plots.heatmap import arranged, plot_dependence
@@ -18,7 +19,6 @@ from tuplet.prediction.joint import JointPrediction
 from tuplet.prediction.truth import Truth
 from tuplet.report.pieces import combinations, in_time, picture
 from tuplet.space.words import clip, shorten
-from tuplet.typing import Codes, Floats
 
 _ROWS, _PAIRS, _VARIABLES = 200, 15, 64
 """Rows that the dependence given x is averaged over, pairs of the table, variables that fit into a map."""

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from tuplet.core.typing import UNKNOWN, Floats
 from tuplet.inference.factor import Factor
 from tuplet.joint.graph import FactorGraph
 from tuplet.losses.base import Loss
@@ -24,7 +25,6 @@ from tuplet.prediction.truth import Truth
 from tuplet.report.pieces import in_time, picture
 from tuplet.space.classes import ClassSpace
 from tuplet.space.words import shorten
-from tuplet.typing import UNKNOWN, Floats
 
 _MATCH = "exact match of the most probable combination"
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from tuplet.core.typing import Codes, Floats
 from tuplet.models.bayesnet.classifier import BayesNetClassifier
 from tuplet.models.chain import ChainClassifier
 from tuplet.models.decision import DecisionClassifier
@@ -39,7 +40,6 @@ from tuplet.report.pieces import combinations, picture
 from tuplet.space.classes import ClassSpace
 from tuplet.space.words import clip, shorten
 from tuplet.structure.parents import edges
-from tuplet.typing import Codes, Floats
 
 _EDGES, _FIELD_EDGES, _CHAINS, _COMBINATIONS, _PAIRS = 25, 30, 20, 20, 25
 """Lines that a table lists: edges, edges of a random field, chains, combinations, correlations."""

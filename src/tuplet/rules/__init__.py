@@ -7,7 +7,7 @@
 
 from typing import TYPE_CHECKING
 
-from tuplet.lazy import lazy_names
+from tuplet.core.lazy import lazy_names
 
 if TYPE_CHECKING:
     from tuplet.rules.compile import compile_rules

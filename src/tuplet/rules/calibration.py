@@ -11,9 +11,9 @@ from scipy.special import expit, logit, softmax
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.local.temperature import best_temperature
-from tuplet.typing import UNKNOWN, Codes, Floats
 
 CalibrationKind = Literal["identity", "platt", "isotonic", "temperature", "dirichlet"]
 

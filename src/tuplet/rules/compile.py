@@ -7,14 +7,14 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import Floats
 from tuplet.rules.factor import RuleFactor
 from tuplet.rules.formula import And, Formula, Implies, Is, Leaf, Not, Or, Truth
 from tuplet.rules.names import Names
 from tuplet.rules.parser import parse
 from tuplet.rules.rule import NoisyOr, Rule
 from tuplet.space.classes import ClassSpace
-from tuplet.typing import Floats
 
 _LARGEST_TABLE = 2**20
 """Cells of the truth table of a formula."""

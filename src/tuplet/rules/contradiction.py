@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tuplet.core.typing import Floats
 from tuplet.rules.factor import RuleFactor
 from tuplet.rules.maxima import best_outcomes
-from tuplet.typing import Floats
 
 _NODES = 2**20
 """Values that are tried before a rule counts as one that cannot be spared."""

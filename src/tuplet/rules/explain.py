@@ -16,12 +16,12 @@ from typing import Any, NamedTuple, final
 import numpy as np
 import pandas as pd
 
-from tuplet.exceptions import InputError, NoSuchRowError
+from tuplet.core.exceptions import InputError, NoSuchRowError
+from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.rules.formula import Formula
 from tuplet.rules.joint import RuleJoint
 from tuplet.rules.names import Names
 from tuplet.space.classes import ClassSpace
-from tuplet.typing import UNKNOWN, Codes, Floats
 
 _NEUTRAL = 0.5
 """The probability with which a rule has no effect; it keeps the structure, so that no plan is made anew."""

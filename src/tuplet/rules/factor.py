@@ -8,8 +8,8 @@ from typing import final
 
 import numpy as np
 
-from tuplet.exceptions import InputError
-from tuplet.typing import Codes, Floats
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import Codes, Floats
 
 
 @final

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
 
 Truth: TypeAlias = npt.NDArray[np.bool_]
 

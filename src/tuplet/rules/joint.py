@@ -10,7 +10,8 @@ from typing import Literal, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from tuplet.exceptions import ImpossibleEvidenceError, InputError
+from tuplet.core.exceptions import ImpossibleEvidenceError, InputError
+from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.inference.belief import BeliefPropagation
 from tuplet.inference.engine import Exact
 from tuplet.inference.factor import Problem
@@ -20,7 +21,6 @@ from tuplet.rules.contradiction import contradiction, culprits, rule_lines
 from tuplet.rules.factor import RuleFactor
 from tuplet.rules.maxima import best_outcomes
 from tuplet.rules.sums import Enumeration, ExactMethod, Sums, rule_problem, table_cells
-from tuplet.typing import UNKNOWN, Codes, Floats
 
 Method = Literal["auto", "propagation"] | ExactMethod
 

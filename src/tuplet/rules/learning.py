@@ -13,14 +13,14 @@ from typing import Literal
 
 import numpy as np
 
-from tuplet.exceptions import InputError, IntractableError, TupletWarning
-from tuplet.progress import Progress, Show
+from tuplet.core.exceptions import InputError, IntractableError, TupletWarning
+from tuplet.core.progress import Progress, Show
+from tuplet.core.typing import Floats
 from tuplet.rules.learning_data import Evidence, LearnedTerm, Term
 from tuplet.rules.learning_paper import PaperSettings, learn_as_in_the_paper
 from tuplet.rules.learning_search import SearchSettings, best_rule, fit_strengths
 from tuplet.rules.rule import NoisyOr
 from tuplet.space.classes import ClassSpace
-from tuplet.typing import Floats
 
 Learner = Literal["greedy", "paper"]
 

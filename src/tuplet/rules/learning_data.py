@@ -17,12 +17,12 @@ from typing import Self, final
 import numpy as np
 import numpy.typing as npt
 
+from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.inference.engine import Exact
 from tuplet.inference.factor import Factor, Problem
 from tuplet.inference.noisy_or import noisy_or
 from tuplet.inference.plan import make_plan
 from tuplet.rules.factor import RuleFactor
-from tuplet.typing import UNKNOWN, Codes, Floats
 
 STRONGEST = float(np.log(0.999 / 0.001))
 """Largest |logit p| of a learned rule: the leak p = .999 keeps every outcome possible."""

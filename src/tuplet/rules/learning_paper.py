@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import beta
 
+from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import all_outcomes
 from tuplet.rules.learning_data import STRONGEST, Evidence, LearnedTerm, Term
-from tuplet.typing import UNKNOWN, Codes, Floats
 
 # Without the dense gradient, learning on emotions (6 labels) takes 33.4 instead of 3.8 CPU seconds. With 20
 # rules it is faster up to 10 binary labels (1.3 against 3.3 CPU seconds) and slower from 11 on (4.9, 3.0).

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize
 
+from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.rules.learning_data import STRONGEST, Evidence, LearnedTerm, Term
-from tuplet.typing import UNKNOWN, Codes, Floats
 
 Pattern = tuple[tuple[int, int], ...]
 """Variables, ascending, with one category each."""

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.kernels.rules_search import search_rows
 from tuplet.rules.factor import RuleFactor
 from tuplet.rules.ordering import cheapest_plan
-from tuplet.typing import UNKNOWN, Codes, Floats
 
 Scope = tuple[int, ...]
 

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
 from tuplet.rules.formula import Formula, Is, Label, Leaf, Truth, quoted
 from tuplet.rules.parser import point_at
 from tuplet.space.classes import ClassSpace

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
 from tuplet.rules.formula import (
     NUMBER,
     PLAIN,

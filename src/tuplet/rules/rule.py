@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, Self, final
 
 import numpy as np
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
 from tuplet.rules.formula import Formula, Is
 from tuplet.rules.parser import parse
 

@@ -11,7 +11,7 @@ from typing import Any, Self, final, overload
 
 import numpy as np
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
 from tuplet.rules.compile import compile_rules
 from tuplet.rules.factor import RuleFactor
 from tuplet.rules.formula import NUMBER, Is

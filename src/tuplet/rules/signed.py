@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 
+from tuplet.core.typing import Floats
 from tuplet.inference.plan import Plan, Step
 from tuplet.rules.factor import RuleFactor
 from tuplet.rules.ordering import cheapest_plan
-from tuplet.typing import Floats
 
 _CHUNK = 2**22
 """Cells of the tables that are worked on at once."""

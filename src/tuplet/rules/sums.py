@@ -23,14 +23,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import logsumexp
 
-from tuplet.exceptions import IntractableError
+from tuplet.core.exceptions import IntractableError
+from tuplet.core.typing import Floats
 from tuplet.inference.engine import Exact
 from tuplet.inference.factor import Factor, Problem
 from tuplet.inference.noisy_or import noisy_or
 from tuplet.inference.plan import make_plan
 from tuplet.rules.factor import RuleFactor
 from tuplet.rules.signed import Signed
-from tuplet.typing import Floats
 
 ExactMethod = Literal["enumeration", "elimination", "signed", "inclusion-exclusion"]
 

@@ -11,10 +11,10 @@ from typing import Any, Self, final
 import numpy as np
 import pandas as pd
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import Codes
 from tuplet.space import labels
 from tuplet.space.containers import Form, Table, build, listing, open_table
-from tuplet.typing import Codes
 
 _SHOWN = 8
 """Categories and variables that a repr shows before it stops."""

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import UNKNOWN, Codes
 from tuplet.space import labels
-from tuplet.typing import UNKNOWN, Codes
 
 Container = Literal["array", "pandas", "polars", "sparse array", "sparse matrix"]
 

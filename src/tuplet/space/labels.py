@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from tuplet.exceptions import InputError, LabelError
-from tuplet.typing import UNKNOWN, Codes
+from tuplet.core.exceptions import InputError, LabelError
+from tuplet.core.typing import UNKNOWN, Codes
 
 _EXACT_IN_FLOAT = 2**53
 """Integers up to here survive a stay among floats."""

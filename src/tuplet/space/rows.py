@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
 
 
 def require_same_order(query: str, ours: pd.Index | None, theirs: pd.Index | None) -> None:
@@ -30,8 +30,8 @@ def require_same_order(query: str, ours: pd.Index | None, theirs: pd.Index | Non
     >>> require_same_order("fit: X and Y", pd.Index([4, 7]), pd.Index([7, 4]))
     Traceback (most recent call last):
     ...
-    tuplet.exceptions.InputError: fit: X and Y hold the same rows in another order; align them with .loc, \
-or pass .to_numpy() to go by position.
+    tuplet.core.exceptions.InputError: fit: X and Y hold the same rows in another order; align them with \
+.loc, or pass .to_numpy() to go by position.
     """
     if ours is None or theirs is None or len(ours) != len(theirs) or ours.nlevels != theirs.nlevels:
         return

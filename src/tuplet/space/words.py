@@ -8,8 +8,8 @@ from itertools import takewhile
 
 import numpy as np
 
+from tuplet.core.typing import Codes
 from tuplet.space.classes import ClassSpace
-from tuplet.typing import Codes
 
 _LONGEST = 66
 """How long a text may become, to tell it from others or to fill a line."""

@@ -10,7 +10,7 @@ Invariant: a network is a tuple of sorted parent tuples, a value that nobody cha
 
 from typing import TYPE_CHECKING
 
-from tuplet.lazy import lazy_names
+from tuplet.core.lazy import lazy_names
 
 if TYPE_CHECKING:
     from tuplet.structure.bounded import search_bounded

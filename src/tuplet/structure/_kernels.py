@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tuplet.compiled import entry, inner
-from tuplet.typing import Floats
+from tuplet.core.compiled import entry, inner
+from tuplet.core.typing import Floats
 
 Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]

@@ -7,12 +7,12 @@ import time
 import numpy as np
 import numpy.typing as npt
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import UNKNOWN, Floats, Seed
 from tuplet.structure._kernels import grow_bags, wander
 from tuplet.structure.local_scores import LocalScores
 from tuplet.structure.orders import search_orders
 from tuplet.structure.parents import ParentSets, is_acyclic, moral_width, score_of, topological_order
-from tuplet.typing import UNKNOWN, Floats, Seed
 
 Ints = npt.NDArray[np.int64]
 

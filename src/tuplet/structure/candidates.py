@@ -10,10 +10,10 @@ from typing import Literal, NamedTuple, TypeAlias, final
 
 import numpy as np
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import Floats
 from tuplet.structure.local_scores import LocalScores
 from tuplet.structure.parents import Edge, EdgeRules
-from tuplet.typing import Floats
 
 
 class Family(NamedTuple):

@@ -7,11 +7,11 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
+from tuplet.core.typing import UNKNOWN
 from tuplet.structure._kernels import best_within, flip
 from tuplet.structure.exact import best_network
 from tuplet.structure.local_scores import LocalScores
 from tuplet.structure.parents import ParentSets, score_of
-from tuplet.typing import UNKNOWN
 
 _GROUP = 14
 """Variables of a group whose best network is part of a bound: some milliseconds each."""

@@ -6,11 +6,11 @@ import time
 
 import numpy as np
 
-from tuplet.exceptions import IntractableError
+from tuplet.core.exceptions import IntractableError
+from tuplet.core.typing import Floats
 from tuplet.structure._kernels import best_within, extend_table
 from tuplet.structure.local_scores import LocalScores
 from tuplet.structure.parents import ParentSets
-from tuplet.typing import Floats
 
 _LOW = 12
 """Variables whose subsets are handled together: the tables of all children over them stay in the cache."""

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tuplet.exceptions import MissingDependencyError
+from tuplet.core.exceptions import MissingDependencyError
+from tuplet.core.typing import UNKNOWN, Floats
 from tuplet.structure._kernels import find_clusters
 from tuplet.structure.local_scores import LocalScores
 from tuplet.structure.parents import ParentSets, find_cycle, score_of
-from tuplet.typing import UNKNOWN, Floats
 
 Bools = npt.NDArray[np.bool_]
 

@@ -11,10 +11,10 @@ from typing import Self, final
 import numpy as np
 import numpy.typing as npt
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import UNKNOWN, Floats
 from tuplet.structure._kernels import best_within, flip, undominated
 from tuplet.structure.parents import ParentSets
-from tuplet.typing import UNKNOWN, Floats
 
 Ints = npt.NDArray[np.int64]
 

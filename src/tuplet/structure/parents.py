@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self, TypeAlias, final
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
 from tuplet.inference.plan import cliques_along, min_fill_order
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from typing import Literal, TypeAlias, final, get_args
 import numpy as np
 import numpy.typing as npt
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import Seed
 from tuplet.structure.bounded import search_bounded
 from tuplet.structure.decompose import drop_hopeless, group_bound, lift_parents, project, strong_components
 from tuplet.structure.exact import best_network
@@ -17,7 +18,6 @@ from tuplet.structure.integer import Solution, has_scip, solve_integer
 from tuplet.structure.local_scores import LocalScores
 from tuplet.structure.orders import search_orders
 from tuplet.structure.parents import ParentSets, moral_width, score_of
-from tuplet.typing import Seed
 
 Method: TypeAlias = Literal["auto", "exact", "integer", "order"]
 """Searches by name; see `find_dag`."""

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import Floats
 from tuplet.structure.parents import Edge, EdgeRules, ParentSets
-from tuplet.typing import Floats
 
 Ints = npt.NDArray[np.intp]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from tuplet.core.typing import Codes, Floats
 from tuplet.joint.base import JointDistribution
-from tuplet.typing import Codes, Floats
 
 _SIZE = 2000
 

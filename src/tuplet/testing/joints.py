@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tuplet.exceptions import ImpossibleEvidenceError
+from tuplet.core.exceptions import ImpossibleEvidenceError
+from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import JointDistribution, all_outcomes
 from tuplet.testing.draws import check_draws
 from tuplet.testing.oracle import enumerate_log_joint, log_total
-from tuplet.typing import UNKNOWN, Codes, Floats
 
 _LOG_RTOL = 1e-7
 """Allowed error of a log-probability of an exact form, relative to one plus its size."""

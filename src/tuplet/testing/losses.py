@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import JointDistribution, all_outcomes
 from tuplet.losses.base import Loss
 from tuplet.testing.oracle import enumerate_joint
-from tuplet.typing import UNKNOWN, Codes, Floats
 
 
 def check_loss(loss: Loss, joint: JointDistribution, *, atol: float = 1e-9, missing: bool = True) -> None:

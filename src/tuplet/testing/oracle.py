@@ -10,12 +10,12 @@ from functools import singledispatch
 import numpy as np
 from scipy.special import logsumexp
 
+from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.atoms import Atoms
 from tuplet.joint.autoregressive import Autoregressive
 from tuplet.joint.base import JointDistribution, all_outcomes
 from tuplet.joint.graph import FactorGraph
 from tuplet.joint.mixture import Mixture
-from tuplet.typing import UNKNOWN, Codes, Floats
 
 
 def enumerate_joint(joint: JointDistribution) -> Floats:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from hypothesis import strategies as st
 
+from tuplet.core.typing import Codes, Floats
 from tuplet.inference.factor import Factor
 from tuplet.inference.noisy_or import noisy_or
 from tuplet.joint.atoms import Atoms
@@ -17,7 +18,6 @@ from tuplet.joint.autoregressive import Autoregressive
 from tuplet.joint.base import JointDistribution, all_outcomes
 from tuplet.joint.graph import FactorGraph
 from tuplet.joint.mixture import Mixture
-from tuplet.typing import Codes, Floats
 
 Cards = tuple[int, ...]
 

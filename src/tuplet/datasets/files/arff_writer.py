@@ -11,13 +11,13 @@ from typing import IO, Any
 import numpy as np
 import pandas as pd
 
+from tuplet.core.atomic_files import write_bytes
+from tuplet.core.exceptions import InputError
 from tuplet.datasets.base import Dataset
 from tuplet.datasets.files.arff_header import NOTE
-from tuplet.datasets.files.atomic import write_bytes
 from tuplet.datasets.files.source import Where
 from tuplet.datasets.files.table import make_note, make_split_note, require_writable
 from tuplet.datasets.files.targets import format_label_list
-from tuplet.exceptions import InputError
 
 _CHUNK = 2_000
 _EXACT = 2**53

@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from tuplet.core.typing import Floats
 from tuplet.datasets.files.source import MAX_CELLS, FileContent
 from tuplet.datasets.files.table import FileTable
-from tuplet.typing import Floats
 
 _DATA, _TARGET = ("data", "X"), ("target", "targets", "Y")
 _HDF = b"\x89HDF\r\n\x1a\n"

@@ -9,11 +9,11 @@ from typing import IO, Any, NoReturn
 
 import pandas as pd
 
+from tuplet.core.atomic_files import write_bytes
+from tuplet.core.exceptions import InputError, MissingDependencyError
 from tuplet.datasets.base import Dataset
-from tuplet.datasets.files.atomic import write_bytes
 from tuplet.datasets.files.source import FileContent, Where
 from tuplet.datasets.files.table import FileTable, all_columns, apply_note, make_note, require_writable
-from tuplet.exceptions import InputError, MissingDependencyError
 
 _KEY = b"tuplet"
 

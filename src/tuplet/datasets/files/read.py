@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pandas as pd
 
+from tuplet.core.exceptions import InputError, NoTargetsError
 from tuplet.datasets.base import Dataset
 from tuplet.datasets.files.arff_reader import read_arff
 from tuplet.datasets.files.mat import read_mat
@@ -16,7 +17,6 @@ from tuplet.datasets.files.svmlight import read_svmlight_table
 from tuplet.datasets.files.table import FileTable, make_dataset, take_shipped
 from tuplet.datasets.files.targets import Targets, choose_targets, find_label_list, read_label_list
 from tuplet.datasets.files.text import read_csv, read_tsv
-from tuplet.exceptions import InputError, NoTargetsError
 
 _READERS: dict[str, Callable[[FileContent], FileTable]] = {
     "arff": read_arff,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, NoReturn, TypeAlias
 
-from tuplet.exceptions import DataFormatError, InputError
+from tuplet.core.exceptions import DataFormatError, InputError
 
 Where: TypeAlias = str | Path | IO[Any]
 """A path, "-" for standard input, or a file object."""

@@ -11,9 +11,9 @@ import numpy.typing as npt
 import pandas as pd
 from pandas.api.types import is_string_dtype
 
+from tuplet.core.exceptions import InputError
 from tuplet.datasets.base import Dataset
 from tuplet.datasets.files.source import FileContent
-from tuplet.exceptions import InputError
 
 _ZONE = r"(?:Z|[+-]\d\d:?\d\d)"
 _ZONED = re.compile(rf".*\d\d:\d\d.*{_ZONE}")

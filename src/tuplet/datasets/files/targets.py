@@ -11,8 +11,8 @@ from typing import TypeAlias
 from xml.etree import ElementTree
 from xml.sax.saxutils import quoteattr
 
+from tuplet.core.exceptions import InputError
 from tuplet.datasets.files.source import FileContent
-from tuplet.exceptions import InputError
 
 Target: TypeAlias = str | int | slice | re.Pattern[str]
 Targets: TypeAlias = Target | Sequence[Target]

@@ -14,10 +14,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import Floats
 from tuplet.local.estimators import accepts
 from tuplet.local.multi_output import chain_probabilities, output_labels
-from tuplet.typing import Floats
 
 
 @final

@@ -15,18 +15,18 @@ from sklearn.multioutput import MultiOutputClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.parallel import one_blas_thread
+from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
 from tuplet.local.estimators import name_of, weight_arguments
 from tuplet.local.inputs import Features, n_rows, take_rows
 from tuplet.local.multi_output import as_dense, read_outputs, unwrap
-from tuplet.local.parallel import one_blas_thread
 from tuplet.metrics.encoding import encode_truth
 from tuplet.models.base import JointClassifier
 from tuplet.models.validation import row_index
 from tuplet.prediction.joint import JointPrediction
-from tuplet.typing import UNKNOWN, Codes, Floats
 
 
 @final

@@ -8,9 +8,9 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import Floats, Seed
 from tuplet.evaluate.statistics.scores import check_choice, complete_rows, differences, rows_text
-from tuplet.exceptions import InputError
-from tuplet.typing import Floats, Seed
 
 _NOISE = 1e-13
 """Distance from the edge of the rope, relative to the scores, that rounding errors can make."""

@@ -10,6 +10,8 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import stats
 
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import Floats
 from tuplet.evaluate.statistics.ranks import aligned_ranks, mean_ranks, plain_ranks
 from tuplet.evaluate.statistics.scores import (
     Complete,
@@ -19,8 +21,6 @@ from tuplet.evaluate.statistics.scores import (
     p_text,
     rows_text,
 )
-from tuplet.exceptions import InputError
-from tuplet.typing import Floats
 
 RankKind = Literal["plain", "aligned"]
 

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from tuplet.core.typing import Floats
 from tuplet.evaluate.statistics.scores import (
     Complete,
     check_choice,
@@ -17,7 +18,6 @@ from tuplet.evaluate.statistics.scores import (
     rows_text,
     tie_classes,
 )
-from tuplet.typing import Floats
 
 
 def plain_ranks(values: Floats) -> Floats:

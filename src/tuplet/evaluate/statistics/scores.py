@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import Floats
 from tuplet.space.containers import listing
-from tuplet.typing import Floats
 
 _NOISE = 1e-13
 """Difference, relative to the scores, that rounding errors can make; smaller ones are ties."""

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from tuplet.core.typing import Floats
 from tuplet.evaluate.statistics.scores import (
     check_choice,
     complete_rows,
@@ -17,7 +18,6 @@ from tuplet.evaluate.statistics.scores import (
     rows_text,
     tie_classes,
 )
-from tuplet.typing import Floats
 
 Zeros = Literal["split", "drop"]
 

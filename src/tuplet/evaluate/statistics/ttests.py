@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import Floats
 from tuplet.evaluate.statistics.scores import check_alpha, check_choice
-from tuplet.exceptions import InputError
 from tuplet.space.containers import listing
-from tuplet.typing import Floats
 
 _NOISE = 1e-13
 """Standard deviation, relative to the scores, that rounding errors can make."""

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal, cast, final, get_args
 import numpy as np
 import pandas as pd
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.progress import Show
+from tuplet.core.typing import Codes, Floats, Seed
 from tuplet.inference.engine import Engine, Exact
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
@@ -35,8 +37,6 @@ from tuplet.models.bayesnet.views import ColumnKinds, FeatureViews
 from tuplet.models.explanation import LocalNetwork
 from tuplet.models.given_edges import Pairs, given_edges
 from tuplet.models.local_models import estimators_by_variable
-from tuplet.progress import Show
-from tuplet.typing import Codes, Floats, Seed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

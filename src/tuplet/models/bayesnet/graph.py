@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from tuplet.delegates import delegate
+from tuplet.core.delegates import delegate
 from tuplet.structure.local_scores import LocalScores
 from tuplet.structure.parents import Edge, ParentSets
 

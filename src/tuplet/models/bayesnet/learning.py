@@ -10,7 +10,9 @@ from typing import Any, Protocol, get_args
 
 import numpy as np
 
-from tuplet.exceptions import TupletWarning
+from tuplet.core.exceptions import TupletWarning
+from tuplet.core.progress import Progress, Show, duration_text
+from tuplet.core.typing import Codes
 from tuplet.local.criteria import resolve_criterion
 from tuplet.local.families import FamilyScorer
 from tuplet.local.inputs import Features
@@ -18,11 +20,9 @@ from tuplet.local.logistic import is_logistic_pipeline
 from tuplet.local.mixed_families import MixedFamilyScorer, Role
 from tuplet.local.screening import Shortlist
 from tuplet.models.bayesnet.views import FeatureViews
-from tuplet.progress import Progress, Show, duration_text
 from tuplet.structure.candidates import Candidates, Family, candidate_parent_sets
 from tuplet.structure.parents import Edge
 from tuplet.structure.search import Found, Method, find_dag
-from tuplet.typing import Codes
 
 _FOLDS, _FEW_FOLDS = 5, 3
 """Parts of the rows that are held out in turn, for the criterion "cv" and for choices; fewer if slow."""

@@ -10,14 +10,14 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import Codes
 from tuplet.local.columns import takes_frames
 from tuplet.local.discrete import DiscreteColumns, as_categories, declared_columns, named_columns
 from tuplet.local.encoding import FeatureEncoder, encoder_for
 from tuplet.local.estimators import name_of
 from tuplet.local.inputs import Features, n_rows
 from tuplet.local.mixed_families import Role
-from tuplet.typing import Codes
 
 
 @dataclass(frozen=True)

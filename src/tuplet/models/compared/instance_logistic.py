@@ -6,6 +6,7 @@ from typing import Any, final
 
 import numpy as np
 
+from tuplet.core.typing import Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
 from tuplet.local.inputs import Features, n_rows, put_beside
@@ -13,7 +14,6 @@ from tuplet.local.onehot import OneHot
 from tuplet.models.base import JointClassifier
 from tuplet.models.local_models import Link, estimators_by_variable, fit_local_models
 from tuplet.models.neighbors import Neighborhoods
-from tuplet.typing import Codes, Floats
 
 
 @final

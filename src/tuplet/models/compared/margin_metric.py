@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tuplet.exceptions import ConvergenceWarning
-from tuplet.typing import Floats
+from tuplet.core.exceptions import ConvergenceWarning
+from tuplet.core.typing import Floats
 
 _SWEEPS = 200
 """Largest number of sweeps of coordinate ascent over the labels."""

@@ -14,7 +14,8 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.utils import Tags
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.inference.belief import BeliefPropagation
 from tuplet.inference.engine import Engine, Exact
 from tuplet.inference.factor import Factor
@@ -26,7 +27,6 @@ from tuplet.models.base import JointClassifier
 from tuplet.models.compared.margin_metric import fit_metric
 from tuplet.models.local_models import Link, estimators_by_variable, fit_local_models
 from tuplet.models.scaling import fit_scaler
-from tuplet.typing import UNKNOWN, Codes, Floats
 
 _EXACT_LABELS = 18
 """Labels beyond which queries are approximate, unless an engine is given: 2^18 cells for each row."""

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, final
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from tuplet.delegates import delegate
-from tuplet.exceptions import InputError
+from tuplet.core.delegates import delegate
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import UNKNOWN, Codes, Floats, Seed
 from tuplet.inference.engine import Engine, Exact
 from tuplet.inference.factor import Factor
 from tuplet.joint.base import JointDistribution
@@ -28,7 +29,6 @@ from tuplet.networks.scores import CountScorer
 from tuplet.networks.three_part import ThreePartGraph
 from tuplet.space.classes import ClassSpace
 from tuplet.space.containers import listing
-from tuplet.typing import UNKNOWN, Codes, Floats, Seed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
 from tuplet.local.discrete import DiscreteColumns
 from tuplet.local.inputs import Features, as_pandas, require_finite
 from tuplet.networks.scores import CountScorer

@@ -16,12 +16,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import logsumexp
 
-from tuplet.exceptions import InputError, IntractableError
+from tuplet.core.exceptions import InputError, IntractableError
+from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.inference.factor import Factor
 from tuplet.inference.plan import cliques_along, min_fill_order
 from tuplet.networks.three_part import ThreePartGraph
 from tuplet.structure.parents import ParentSets, topological_order
-from tuplet.typing import UNKNOWN, Codes, Floats
 
 _LARGEST = 2**26
 """Cells of the largest table of a family that is stored."""

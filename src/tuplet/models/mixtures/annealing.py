@@ -8,9 +8,9 @@ from typing import Self, final
 import numpy as np
 import numpy.typing as npt
 
+from tuplet.core.typing import Codes, Floats
 from tuplet.joint.base import JointDistribution, Ranking
 from tuplet.joint.mixture import Mixture
-from tuplet.typing import Codes, Floats
 
 HOTTEST, COLDEST = 1.0, 0.05
 """Temperatures, in nats, between which the chain cools down geometrically."""

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from tuplet.delegates import delegate
-from tuplet.exceptions import InputError
+from tuplet.core.delegates import delegate
+from tuplet.core.exceptions import InputError
+from tuplet.core.progress import Show
+from tuplet.core.typing import Codes, Floats, Seed
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.mixture import Mixture
 from tuplet.local.inputs import Features, n_rows
@@ -20,8 +22,6 @@ from tuplet.models.cross_fitting import fold_weights
 from tuplet.models.mixtures.annealing import Annealed
 from tuplet.models.mixtures.em import EMSettings, MixtureState
 from tuplet.models.mixtures.growth import ComponentSource, Growth, grow, refit_all
-from tuplet.progress import Show
-from tuplet.typing import Codes, Floats, Seed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

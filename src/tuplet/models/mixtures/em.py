@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol, final
 import numpy as np
 from scipy.special import logsumexp
 
-from tuplet.typing import Floats
+from tuplet.core.typing import Floats
 
 
 class Component(Protocol):

@@ -9,10 +9,10 @@ from typing import Any, Protocol, final
 
 import numpy as np
 
-from tuplet.exceptions import TupletWarning
+from tuplet.core.exceptions import TupletWarning
+from tuplet.core.progress import Progress, Show
+from tuplet.core.typing import Floats
 from tuplet.models.mixtures.em import EMInfo, EMSettings, MixtureState, Refit, run_em
-from tuplet.progress import Progress, Show
-from tuplet.typing import Floats
 
 PATIENCE = 2
 """Components that may come in vain, one after the other, before a mixture counts as grown: rows held out are

@@ -9,16 +9,16 @@ from typing import Any, Literal, final
 import numpy as np
 from sklearn.base import clone
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.progress import Show
+from tuplet.core.typing import Codes, Floats, Seed
 from tuplet.joint.base import JointDistribution
 from tuplet.local.estimators import seeded
 from tuplet.local.inputs import Features
 from tuplet.models.base import JointClassifier
 from tuplet.models.chain import ChainClassifier
 from tuplet.models.mixtures.base import GrownMixture, MakeSource, MapInference, Sizes
-from tuplet.progress import Show
 from tuplet.space.classes import ClassSpace
-from tuplet.typing import Codes, Floats, Seed
 
 
 @final

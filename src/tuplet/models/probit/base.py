@@ -10,7 +10,9 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import Tags
 
-from tuplet.exceptions import ConvergenceWarning, InputError, TupletWarning
+from tuplet.core.exceptions import ConvergenceWarning, InputError, TupletWarning
+from tuplet.core.progress import Show
+from tuplet.core.typing import UNKNOWN, Codes, Floats, Seed
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.probit import Probit
 from tuplet.local.inputs import Features
@@ -23,9 +25,7 @@ from tuplet.probit.draws import Draws, MeansAt
 from tuplet.probit.means import MeanSettings
 from tuplet.probit.sampler import label_signs, offsets_of
 from tuplet.probit.summary import convergence_of
-from tuplet.progress import Show
 from tuplet.space.classes import ClassSpace
-from tuplet.typing import UNKNOWN, Codes, Floats, Seed
 
 _FEWEST = 10
 """Draws of a chain that an interrupted fit keeps."""

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Literal, final
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from tuplet.core.progress import Show
+from tuplet.core.typing import Seed
 from tuplet.models.probit.base import ProbitModel, require_number
 from tuplet.probit.correlation import Correlation, Prior
 from tuplet.probit.forests import ForestSettings, load_features
 from tuplet.probit.summary import inclusion_table
-from tuplet.progress import Show
-from tuplet.typing import Seed
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,12 +8,12 @@ from typing import Any, final
 import numpy as np
 from sklearn.base import clone
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.progress import Show
+from tuplet.core.typing import Floats, Seed
 from tuplet.models.probit.base import ProbitModel
 from tuplet.probit.correlation import Correlation, Prior
 from tuplet.probit.means import LinearSettings
-from tuplet.progress import Show
-from tuplet.typing import Floats, Seed
 
 
 @final

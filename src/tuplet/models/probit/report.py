@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
-from tuplet.delegates import delegate
-from tuplet.exceptions import InputError
+from tuplet.core.delegates import delegate
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import Floats
 from tuplet.models.base import JointClassifier
 from tuplet.probit.draws import Draws
 from tuplet.probit.summary import combination_table, correlation_table
-from tuplet.typing import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

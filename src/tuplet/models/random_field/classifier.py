@@ -12,7 +12,8 @@ from scipy.optimize import minimize
 from scipy.sparse import csgraph
 from scipy.special import logsumexp
 
-from tuplet.exceptions import ConvergenceWarning, InputError, IntractableError
+from tuplet.core.exceptions import ConvergenceWarning, InputError, IntractableError
+from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.inference.belief import BeliefPropagation
 from tuplet.inference.engine import Engine, Exact
 from tuplet.inference.factor import Factor
@@ -32,7 +33,6 @@ from tuplet.models.random_field.likelihood import (
     half_outcomes,
 )
 from tuplet.models.scaling import fit_scaler
-from tuplet.typing import UNKNOWN, Codes, Floats
 
 _AUTO_OUTCOMES, _MOST_OUTCOMES = 2**16, 2**24
 """Outcomes of two halves that "auto", and "exact", sum over by matrix products."""

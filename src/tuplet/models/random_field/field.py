@@ -10,10 +10,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tuplet.core.typing import Codes, Floats
 from tuplet.inference.factor import Factor
 from tuplet.local.inputs import Features
 from tuplet.local.onehot import one_hot_width
-from tuplet.typing import Codes, Floats
 
 
 class Scores(NamedTuple):

@@ -17,12 +17,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.inference.engine import Exact
 from tuplet.inference.factor import Problem, evidence_factors
 from tuplet.joint.base import all_outcomes
 from tuplet.local.onehot import OneHot
 from tuplet.models.random_field.field import PairwiseField, Scores
-from tuplet.typing import UNKNOWN, Codes, Floats
 
 Likelihood: TypeAlias = Callable[[Scores], tuple[float, Scores]]
 

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import Floats
 from tuplet.models.rules.reading import add_to_space, read_priors
 from tuplet.rules.rule import NoisyOr, Rule
 from tuplet.rules.ruleset import RuleSet, read_rules
 from tuplet.space.classes import ClassSpace
-from tuplet.typing import Floats
 
 
 class KnowledgeBase(NamedTuple):

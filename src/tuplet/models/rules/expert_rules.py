@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, logit
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import Codes, Floats
 from tuplet.rules.compile import compile_rules
 from tuplet.rules.factor import RuleFactor
 from tuplet.rules.learning import Learned, as_rule, learn_rules
@@ -18,7 +19,6 @@ from tuplet.rules.learning_search import SearchSettings
 from tuplet.rules.rule import NoisyOr, Rule
 from tuplet.rules.ruleset import RuleSet
 from tuplet.space.classes import ClassSpace
-from tuplet.typing import Codes, Floats
 
 _LARGEST = 2**12
 """Cells of the table of a rule whose probability can be learned."""

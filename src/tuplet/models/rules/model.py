@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any, Literal, final
 
 import numpy as np
 
-from tuplet.delegates import delegate
-from tuplet.exceptions import InputError
+from tuplet.core.delegates import delegate
+from tuplet.core.exceptions import InputError
+from tuplet.core.progress import Show
+from tuplet.core.typing import Floats, Seed
 from tuplet.models.rules.changes import ChangeableRules, KnowledgeBase
 from tuplet.models.rules.expert_rules import compile_expert_rules, learn_beside
 from tuplet.models.rules.reading import read_beliefs, read_class_space, read_priors
 from tuplet.models.validation import row_index, validate_weights
 from tuplet.prediction.joint import JointPrediction
-from tuplet.progress import Show
 from tuplet.rules.compile import compile_rules
 from tuplet.rules.explain import Explanation, contributions, explain_row
 from tuplet.rules.joint import Method, RuleJoint, check_method
@@ -23,7 +24,6 @@ from tuplet.rules.rule import NoisyOr, Rule
 from tuplet.rules.ruleset import RuleSet, read_rules
 from tuplet.space.classes import ClassSpace
 from tuplet.space.rows import require_same_order
-from tuplet.typing import Floats, Seed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

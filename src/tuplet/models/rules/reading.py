@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import Floats
 from tuplet.rules.names import Names
 from tuplet.space.classes import ClassSpace
 from tuplet.space.containers import listing
 from tuplet.space.labels import as_array
-from tuplet.typing import Floats
 
 _SLOPPY = 0.02
 """How far beliefs may be from adding up to one; rounded ones are scaled, others are a mistake."""

@@ -18,7 +18,8 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from tuplet.exceptions import InputError, LabelError
+from tuplet.core.exceptions import InputError, LabelError
+from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
 from tuplet.local.columns import chooses_columns
@@ -30,7 +31,6 @@ from tuplet.models.cross_fitting import fold_weights
 from tuplet.models.independent import IndependentClassifier
 from tuplet.space.classes import ClassSpace
 from tuplet.space.containers import listing
-from tuplet.typing import UNKNOWN, Codes, Floats
 
 _FLOOR = 1e-6
 """Belief that is spread over all categories of a fitted classifier: no label is impossible."""

@@ -10,8 +10,10 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
-from tuplet.delegates import delegate
-from tuplet.exceptions import InputError
+from tuplet.core.delegates import delegate
+from tuplet.core.exceptions import InputError
+from tuplet.core.progress import Show
+from tuplet.core.typing import UNKNOWN, Codes, Floats, Seed
 from tuplet.joint.base import JointDistribution
 from tuplet.local.inputs import Features, n_rows
 from tuplet.models.base import JointClassifier
@@ -19,7 +21,6 @@ from tuplet.models.rules.changes import ChangeableRules, KnowledgeBase
 from tuplet.models.rules.expert_rules import ExpertRules, compile_expert_rules, learn_beside
 from tuplet.models.rules.reading import read_priors
 from tuplet.models.rules.sources import HeldOutBeliefs, fitted_source, held_out_beliefs, make_sources
-from tuplet.progress import Show
 from tuplet.rules.calibration import CalibrationKind, Calibrator, learn_calibrator
 from tuplet.rules.compile import compile_rules
 from tuplet.rules.explain import Explanation, contributions, explain_row
@@ -27,7 +28,6 @@ from tuplet.rules.joint import RuleJoint
 from tuplet.rules.learning import Learner
 from tuplet.rules.rule import NoisyOr, Rule
 from tuplet.rules.ruleset import read_rules
-from tuplet.typing import UNKNOWN, Codes, Floats, Seed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,8 +10,10 @@ import pandas as pd
 from joblib import effective_n_jobs
 from sklearn.utils.validation import check_is_fitted
 
-from tuplet.delegates import delegate
-from tuplet.exceptions import InputError
+from tuplet.core.delegates import delegate
+from tuplet.core.exceptions import InputError
+from tuplet.core.progress import Progress, Show, duration_text
+from tuplet.core.typing import Codes, Floats, Seed
 from tuplet.joint.base import JointDistribution
 from tuplet.local.inputs import Features
 from tuplet.models.base import JointClassifier
@@ -27,9 +29,7 @@ from tuplet.models.stacking.classifier import named_models
 from tuplet.models.stacking.clock import Clock, Crew
 from tuplet.models.stacking.held_out import Rows, fit_on, make_folds
 from tuplet.models.stacking.race import Race
-from tuplet.progress import Progress, Show, duration_text
 from tuplet.rules.ruleset import RuleSet
-from tuplet.typing import Codes, Floats, Seed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

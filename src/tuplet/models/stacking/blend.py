@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import logsumexp
 
+from tuplet.core.typing import Codes, Floats
 from tuplet.joint.atoms import Atoms
 from tuplet.joint.base import JointDistribution, all_outcomes
 from tuplet.joint.mixture import Mixture
@@ -20,7 +21,6 @@ from tuplet.models.stacking.held_out import Fold, HeldOut, Rows
 from tuplet.models.stacking.tempering import Tempering, find_power, temper
 from tuplet.models.stacking.weights import mixture_weights
 from tuplet.prediction.joint import JointPrediction
-from tuplet.typing import Codes, Floats
 
 
 @final

@@ -15,9 +15,9 @@ from typing import Any, Self, final
 
 import joblib
 
-from tuplet import processes
+from tuplet.core import processes
+from tuplet.core.processes import CrashedError, OverTimeError, StoppedError, Workers
 from tuplet.models.stacking.held_out import Rows
-from tuplet.processes import CrashedError, OverTimeError, StoppedError, Workers
 
 _PART, _FIRST_PART = 0.12, 0.5
 """Share of the time left that a task of unknown length may take: now that others are done, and before."""

@@ -14,10 +14,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from tuplet.core.typing import Codes, Floats
 from tuplet.local.encoding import encoder_for
 from tuplet.local.inputs import Features
 from tuplet.models.stacking.held_out import gain_of
-from tuplet.typing import Codes, Floats
 
 _AXES = 8
 """Directions of the features that the weights may depend on."""

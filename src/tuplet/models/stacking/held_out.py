@@ -13,12 +13,12 @@ import pandas as pd
 from pandas.api.types import is_string_dtype
 from sklearn.base import clone
 
-from tuplet import processes
-from tuplet.exceptions import InputError
+from tuplet.core import processes
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import Codes, Floats
 from tuplet.local.inputs import Features, take_rows
 from tuplet.models.cross_fitting import fold_weights
 from tuplet.space.classes import ClassSpace
-from tuplet.typing import Codes, Floats
 
 Positions = npt.NDArray[np.intp]
 

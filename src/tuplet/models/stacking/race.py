@@ -8,6 +8,7 @@ from typing import Any, final
 import numpy as np
 from scipy.special import logsumexp
 
+from tuplet.core.typing import Floats
 from tuplet.models.stacking.blend import Blend, find_blend
 from tuplet.models.stacking.candidates import Candidate
 from tuplet.models.stacking.clock import Crew, Done, Task
@@ -15,7 +16,6 @@ from tuplet.models.stacking.entries import Entry, Heat
 from tuplet.models.stacking.held_out import Fold, HeldOut, Rows, fit_on, gain_of, judge
 from tuplet.models.stacking.tempering import n_tables
 from tuplet.models.stacking.weights import mixture_weights
-from tuplet.typing import Floats
 
 _FIRST = 1000
 """Rows of the first heat."""

@@ -10,10 +10,10 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
 
+from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.atoms import Atoms
 from tuplet.joint.base import JointDistribution, all_outcomes
 from tuplet.models.stacking.held_out import gain_of
-from tuplet.typing import UNKNOWN, Codes, Floats
 
 OUTCOMES_LIMIT = 1024
 """Outcomes up to which a distribution is raised to a power: all of them are needed to add up to one again."""

@@ -8,8 +8,8 @@ from typing import final
 import numpy as np
 from scipy.optimize import nnls
 
-from tuplet.exceptions import InputError
-from tuplet.typing import Floats
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import Floats
 
 _GAP = 1e-12
 """Nats per row that may be lost to the best weights there are."""

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.parallel import Parallel, delayed
 
+from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.local.shifts import Shifts, log_proba, own_log_proba
-from tuplet.typing import UNKNOWN, Codes, Floats
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 

@@ -6,7 +6,8 @@ from typing import Any, Literal, final
 
 import numpy as np
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import Codes, Floats, Seed
 from tuplet.joint.base import JointDistribution
 from tuplet.local.criteria import Parametrisation
 from tuplet.local.inputs import Features, n_rows
@@ -16,7 +17,6 @@ from tuplet.models.mixtures.base import mixture_of
 from tuplet.models.trees.learners import make_trees, random_tree
 from tuplet.models.trees.logistic import joints_of
 from tuplet.structure.parents import ParentSets
-from tuplet.typing import Codes, Floats, Seed
 
 
 @final

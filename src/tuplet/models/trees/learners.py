@@ -8,7 +8,8 @@ from typing import Any, Literal, Protocol, Self, final
 
 import numpy as np
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.inference.factor import Factor
 from tuplet.joint.graph import FactorGraph
 from tuplet.local.base import LocalModel
@@ -20,7 +21,6 @@ from tuplet.models.trees.edge_scores import EdgeScores
 from tuplet.models.trees.logistic import LogisticTreeLearner, TreeSettings
 from tuplet.structure.candidates import Family
 from tuplet.structure.parents import ParentSets
-from tuplet.typing import UNKNOWN, Codes, Floats
 
 
 class Tree(Protocol):

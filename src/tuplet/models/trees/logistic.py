@@ -8,6 +8,7 @@ from typing import Any, Literal, final
 
 import numpy as np
 
+from tuplet.core.typing import Codes, Floats
 from tuplet.inference.factor import Factor
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
@@ -27,7 +28,6 @@ from tuplet.models.trees.edge_scores import (
     score_edges,
 )
 from tuplet.structure.parents import ParentSets
-from tuplet.typing import Codes, Floats
 
 GRID = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 """Where C of the shared models and that of the shifts are looked for."""

@@ -9,6 +9,8 @@ from typing import Any, Literal, final
 
 import numpy as np
 
+from tuplet.core.progress import Show
+from tuplet.core.typing import Codes, Floats, Seed
 from tuplet.joint.base import JointDistribution
 from tuplet.local.criteria import Parametrisation
 from tuplet.local.inputs import Features
@@ -18,10 +20,8 @@ from tuplet.models.mixtures.base import GrownMixture, MakeSource, MapInference, 
 from tuplet.models.mixtures.growth import ComponentSource
 from tuplet.models.trees.learners import TreeLearner, make_trees
 from tuplet.models.trees.logistic import joints_of
-from tuplet.progress import Show
 from tuplet.structure.parents import Edge, ParentSets, edges
 from tuplet.structure.trees import best_forest
-from tuplet.typing import Codes, Floats, Seed
 
 _MAX_TRIES = 1000
 """Sets of edges to leave out that are tried in the search for a forest that is new."""

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal, cast, final
 import numpy as np
 import pandas as pd
 
-from tuplet.delegates import delegate
-from tuplet.exceptions import InputError
+from tuplet.core.delegates import delegate
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import Codes, Floats, Seed
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
 from tuplet.local.criteria import Parametrisation
@@ -20,7 +21,6 @@ from tuplet.models.local_models import estimators_by_variable
 from tuplet.models.trees.learners import make_trees, random_tree
 from tuplet.structure.parents import ParentSets
 from tuplet.structure.trees import best_forest
-from tuplet.typing import Codes, Floats, Seed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import Floats
 from tuplet.plots.canvas import BLUE, GREY, INK, ORANGE, caption, lay_out, new_axes
 from tuplet.space.words import clip, shorten
-from tuplet.typing import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

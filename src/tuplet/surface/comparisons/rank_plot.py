@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
 from tuplet.plots.canvas import BLUE, GREY, INK, caption, new_axes
 from tuplet.space.words import shorten
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 import pandas as pd
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
 from tuplet.pages.grid import Cell, Grid, ScoreTable, lay_out
 from tuplet.space.words import shorten
 

@@ -20,22 +20,6 @@ TupletWarning (a UserWarning)
 A message says what was attempted, what was found (names, not positions) and what to do.
 """
 
-__all__ = [
-    "ApproximationWarning",
-    "ConvergenceWarning",
-    "DataFormatError",
-    "ImpossibleEvidenceError",
-    "InputError",
-    "IntractableError",
-    "LabelError",
-    "MissingDependencyError",
-    "ModelFileError",
-    "NoSuchRowError",
-    "NoTargetsError",
-    "TupletError",
-    "TupletWarning",
-]
-
 
 class TupletError(Exception):
     """Base of every error that Tuplet raises on purpose.

@@ -18,8 +18,8 @@ from sklearn import config_context, get_config
 from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
-from tuplet.exceptions import TupletError
-from tuplet.processes import CrashedError, pack, shared_workers
+from tuplet.core.exceptions import TupletError
+from tuplet.core.processes import CrashedError, pack, shared_workers
 
 T = TypeVar("T")
 

@@ -37,6 +37,14 @@ DELEGATES = {
 }
 """Name of a delegate -> "module:function"."""
 
+PRELOADED = (
+    "tuplet.models.chain",
+    "tuplet.evaluate.work",
+    "tuplet.models.stacking.clock",
+    "sklearn.ensemble",
+)
+"""Modules that the server of worker processes imports before it forks."""
+
 
 @overload
 def delegate(name: Literal["save_model", "write_report"], *args: Any, **options: Any) -> None: ...

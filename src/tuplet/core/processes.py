@@ -24,7 +24,9 @@ from typing import Any, Self, TypeVar
 import cloudpickle  # type: ignore[import-untyped]
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-_log = logging.getLogger("tuplet.processes")
+from tuplet.core.delegates import PRELOADED
+
+_log = logging.getLogger("tuplet.core.processes")
 
 T = TypeVar("T")
 
@@ -33,9 +35,6 @@ _IDLE_SECONDS = 300
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 """Variables that tell numerical libraries how many threads to start."""
-
-_LOADED = ("tuplet.models.chain", "tuplet.evaluate.work", "tuplet.models.stacking.clock", "sklearn.ensemble")
-"""What the server imports before it forks."""
 
 
 def now() -> float:
@@ -306,7 +305,7 @@ def _context() -> Any:
     methods = multiprocessing.get_all_start_methods()
     context: Any = multiprocessing.get_context(wanted if wanted in methods else "spawn")
     if context.get_start_method() == "forkserver":
-        context.set_forkserver_preload(list(_LOADED))
+        context.set_forkserver_preload(list(PRELOADED))
     return context
 
 

@@ -5,8 +5,6 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["UNKNOWN", "Codes", "Floats", "Seed"]
-
 UNKNOWN = -1
 """No value: a missing label, a free variable in conditioning, an abstained position in a decision."""
 

@@ -9,7 +9,7 @@ import time
 from types import TracebackType
 from typing import IO, Literal, Self
 
-_log = logging.getLogger("tuplet.progress")
+_log = logging.getLogger("tuplet.core.progress")
 
 Show = bool | Literal["auto"]
 """True shows progress, False does not, "auto" does where a person watches a terminal."""

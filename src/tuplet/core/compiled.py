@@ -32,7 +32,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
-from tuplet.exceptions import TupletWarning
+from tuplet.core.exceptions import TupletWarning
 
 KERNELS = (
     "tuplet.kernels.correlations",
@@ -69,7 +69,7 @@ X86_LEVEL = "x86-64-v3"
 _X86_FEATURES = ("AVX2", "FMA3", "F16C")
 """Features that come with that level, where numpy does not name the level itself."""
 
-_log = logging.getLogger("tuplet.compiled")
+_log = logging.getLogger("tuplet.core.compiled")
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -210,7 +210,7 @@ def digest() -> str:
 
 
 def _source(name: str) -> Path:
-    return Path(__file__).parent.joinpath(*name.split(".")[1:]).with_suffix(".py")
+    return Path(__file__).parents[1].joinpath(*name.split(".")[1:]).with_suffix(".py")
 
 
 @cache

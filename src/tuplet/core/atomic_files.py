@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, cast
 
-from tuplet.exceptions import InputError
+from tuplet.core.exceptions import InputError
 
 
 @contextmanager

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
+
+_importing = threading.RLock()
+"""Held while a name is imported: Python shows a thread partly initialised modules if another one imports
+modules that depend on each other, as those of scikit-learn do, in another order."""
 
 
 def lazy_names(
@@ -26,12 +31,13 @@ def lazy_names(
     home_of = {name: module for module, names in homes.items() for name in names.split()}
 
     def get(name: str) -> Any:
-        if name in home_of:
-            value = getattr(import_module(home_of[name]), name)
-        elif name in modules:
-            value = import_module(f"{package}.{name}")
-        else:
+        if name not in home_of and name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        with _importing:
+            if name in home_of:
+                value = getattr(import_module(home_of[name]), name)
+            else:
+                value = import_module(f"{package}.{name}")
         setattr(sys.modules[package], name, value)  # found at once from now on
         return value
 
