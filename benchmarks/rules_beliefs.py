@@ -20,8 +20,8 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import KFold
 
 from benchmark_sets import load_benchmark
-from tuplet.local.encoding import FeatureEncoder
-from tuplet.local.inputs import as_floats
+from tuplet.space.features.encoding import FeatureEncoder
+from tuplet.space.features.inputs import as_floats
 
 CACHE = Path(__file__).parent / "cache" / "rules"
 SETS = {"emotions": 10, "yeast": 10, "birds": 10, "medical": 5, "enron": 5, "mediamill_reduced": 5}

@@ -34,9 +34,9 @@ from tuplet import (
 )
 from tuplet.core.exceptions import InputError, IntractableError
 from tuplet.joint import FactorGraph
-from tuplet.local import inputs
-from tuplet.local.columns import admit_columns, category_limit, chooses_columns, takes_frames
-from tuplet.local.encoding import FeatureEncoder
+from tuplet.space.features import inputs
+from tuplet.space.features.columns import admit_columns, category_limit, chooses_columns, takes_frames
+from tuplet.space.features.encoding import FeatureEncoder
 
 # -- the encoder against a slow and obvious one ------------------------------------------------------------
 

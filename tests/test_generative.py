@@ -16,10 +16,10 @@ from draws import examples
 from tuplet.core.exceptions import InputError, IntractableError
 from tuplet.datasets import load_penguins, sample_mdc_problem
 from tuplet.inference.plan import make_plan
-from tuplet.local.discrete import DiscreteColumns, learn_bins
 from tuplet.models import GenerativeBayesNetClassifier, InformationGainFilter
 from tuplet.models.generative.tables import count_tables, gap_factors, touched_families
 from tuplet.networks import Network, ThreePartGraph
+from tuplet.space.features.discrete import DiscreteColumns, learn_bins
 
 gum = pytest.importorskip("pyagrum")
 

@@ -30,10 +30,10 @@ from tuplet.core.typing import UNKNOWN
 from tuplet.joint.base import all_outcomes
 from tuplet.local import SmoothedClassifier, StackedModel, default_estimator
 from tuplet.local.base import GridBound
-from tuplet.local.columns import admit_columns
-from tuplet.local.estimators import accepts, seeded, weight_arguments
-from tuplet.local.inputs import put_beside
 from tuplet.local.onehot import OneHot
+from tuplet.space.features.columns import admit_columns
+from tuplet.space.features.estimators import accepts, seeded, weight_arguments
+from tuplet.space.features.inputs import put_beside
 
 
 def data(n=120, d=4, parent_cards=(2, 3), child_card=3, seed=0):

@@ -114,7 +114,7 @@ def make_model(
     **common
         Parameters that are set where the model has them: a seed, a time budget.
     """
-    from tuplet.local.estimators import seeded
+    from tuplet.space.features.estimators import seeded
 
     model = _named(name, option)
     known = model.get_params(deep=False)

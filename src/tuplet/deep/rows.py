@@ -12,7 +12,7 @@ import pandas as pd
 
 from tuplet.core.exceptions import InputError
 from tuplet.deep.backend import Dataset, torch
-from tuplet.local.inputs import Features
+from tuplet.space.features.inputs import Features
 
 Read: TypeAlias = Callable[[Any], npt.ArrayLike]
 """From a value of the first column of X, such as a path, to an image (channels, height, width)."""

@@ -24,7 +24,7 @@ from tuplet.evaluate.fingerprint import describe, short_digest
 from tuplet.evaluate.folds import Folds
 from tuplet.evaluate.store import Record, Store, record_key
 from tuplet.evaluate.work import Scorer, do_work, failed
-from tuplet.local.estimators import seeded
+from tuplet.space.features.estimators import seeded
 
 _PACKAGES = ("tuplet", "scikit-learn", "numpy")
 """Packages whose versions identify a fit: another version may give other numbers."""

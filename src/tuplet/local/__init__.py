@@ -3,8 +3,7 @@
 `LocalModel` is the contract, `StackedModel` the form with parents as inputs, `SplitModel` the one with a
 classifier for each configuration of the parents. `SmoothedClassifier` is the one place where probabilities
 are completed, calibrated and kept away from zero, `default_estimator` what `estimator=None` means everywhere,
-`MixedNaiveBayes` a classifier for numbers and categories, `FeatureEncoder` a transformer of columns of any
-kind to numbers. `FamilyScorer` scores sets of parents.
+`MixedNaiveBayes` a classifier for numbers and categories. `FamilyScorer` scores sets of parents.
 
 Logistic regressions and naive Bayes classifiers of many blocks of rows are fitted at once (`many_logistic`,
 `many_bayes`); `experts.Prepared` chooses between these and fits one by one.
@@ -17,7 +16,6 @@ from tuplet.core.lazy import lazy_names
 if TYPE_CHECKING:
     from tuplet.local.base import Bound, LocalModel
     from tuplet.local.bayes import MixedNaiveBayes
-    from tuplet.local.encoding import FeatureEncoder
     from tuplet.local.families import FamilyScorer
     from tuplet.local.logistic import default_estimator
     from tuplet.local.smoothed import SmoothedClassifier
@@ -30,7 +28,6 @@ else:
         {
             "tuplet.local.base": "Bound LocalModel",
             "tuplet.local.bayes": "MixedNaiveBayes",
-            "tuplet.local.encoding": "FeatureEncoder",
             "tuplet.local.families": "FamilyScorer",
             "tuplet.local.logistic": "default_estimator",
             "tuplet.local.smoothed": "SmoothedClassifier",
@@ -43,7 +40,6 @@ else:
 __all__ = [
     "Bound",
     "FamilyScorer",
-    "FeatureEncoder",
     "LocalModel",
     "MixedNaiveBayes",
     "SmoothedClassifier",

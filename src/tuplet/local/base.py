@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from tuplet.core.typing import Codes, Floats
 from tuplet.joint.base import all_outcomes
-from tuplet.local.inputs import Features, n_rows, require_size
+from tuplet.space.features.inputs import Features, n_rows, require_size
 
 Bound: TypeAlias = Callable[[npt.NDArray[np.intp], Codes], Floats]
 """(positions of rows (r,), codes (r, v) with the parents among them) -> log-probabilities (r, k)."""

@@ -14,8 +14,8 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import Floats
-from tuplet.local.inputs import require_size
 from tuplet.local.many_bayes import BayesBatch, BayesLayout, categorical_columns
+from tuplet.space.features.inputs import require_size
 
 _CHUNK = 2**22
 """Cells of encoded rows that are predicted at once."""

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tuplet.core.typing import UNKNOWN, Codes, Floats
-from tuplet.local.inputs import Features
+from tuplet.space.features.inputs import Features
 
 
 class BlockClassifiers(Protocol):

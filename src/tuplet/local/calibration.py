@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from tuplet.core.typing import Codes, Floats
-from tuplet.local.estimators import is_one_of, last_step
-from tuplet.local.inputs import Features, take_rows
+from tuplet.space.features.estimators import is_one_of, last_step
+from tuplet.space.features.inputs import Features, take_rows
 
 _FEWEST = 30
 """Rows below which nothing is held out: the model without parents dominates configurations that small."""

@@ -14,15 +14,15 @@ from scipy import sparse
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.local.criteria import Parametrisation
-from tuplet.local.estimators import is_column_wise, seeded
 from tuplet.local.experts import Prepared, fit_steps
-from tuplet.local.inputs import Features, take_rows
 from tuplet.local.logistic import default_estimator, is_logistic_pipeline
 from tuplet.local.many_logistic import LogisticBatch
 from tuplet.local.onehot import OneHot
 from tuplet.local.smoothed import SmoothedClassifier
 from tuplet.local.split import Base, configurations, mix
 from tuplet.local.stacked import StackedModel
+from tuplet.space.features.estimators import is_column_wise, seeded
+from tuplet.space.features.inputs import Features, take_rows
 
 _PORTIONS = 4
 """Parts in which the configurations of a family are fitted, the largest first, to stop early."""

@@ -12,8 +12,8 @@ from sklearn.naive_bayes import BernoulliNB, CategoricalNB, ComplementNB, Gaussi
 
 from tuplet.core.exceptions import InputError
 from tuplet.local.bayes import MixedNaiveBayes
-from tuplet.local.estimators import last_step, name_of
 from tuplet.local.logistic import is_logistic_pipeline
+from tuplet.space.features.estimators import last_step, name_of
 
 Score: TypeAlias = Literal["auto", "bic", "bic-true", "aic", "aic-true", "cv"]
 

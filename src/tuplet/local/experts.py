@@ -15,12 +15,12 @@ from tuplet.core.parallel import run_many
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.local.bayes import MixedNaiveBayes
 from tuplet.local.blocks import BlockClassifiers, class_weights, sort_into_blocks
-from tuplet.local.estimators import require_probabilities, weight_arguments
-from tuplet.local.inputs import Features, n_rows, require_size, take_rows
 from tuplet.local.logistic import is_plain_logistic
 from tuplet.local.many_bayes import BayesBatch, BayesLayout
 from tuplet.local.many_logistic import LogisticBatch, ManyLogistic
 from tuplet.local.smoothed import SmoothedClassifier
+from tuplet.space.features.estimators import require_probabilities, weight_arguments
+from tuplet.space.features.inputs import Features, n_rows, require_size, take_rows
 
 _LARGEST = 1e100
 """Numbers up to which squares cannot overflow; beyond, each classifier is fitted by itself."""

@@ -23,9 +23,9 @@ from tuplet.local.criteria import (
     require_countable,
     resolve_criterion,
 )
-from tuplet.local.inputs import Features
 from tuplet.local.split import STRENGTH, SplitModel
 from tuplet.local.stacked import StackedModel
+from tuplet.space.features.inputs import Features
 
 T = TypeVar("T")
 

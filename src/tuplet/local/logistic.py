@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from tuplet.core.typing import Floats
-from tuplet.local.estimators import COLUMN_WISE, is_column_wise, last_step
+from tuplet.space.features.estimators import COLUMN_WISE, is_column_wise, last_step
 
 
 def default_estimator(sparse: bool = False) -> Pipeline:

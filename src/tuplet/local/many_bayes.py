@@ -19,7 +19,7 @@ import numpy.typing as npt
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.local.blocks import class_weights, sort_into_blocks
-from tuplet.local.inputs import require_size
+from tuplet.space.features.inputs import require_size
 
 Mask = npt.NDArray[np.bool_]
 

@@ -21,7 +21,7 @@ from tuplet.core.exceptions import ConvergenceWarning, InputError
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.kernels.logistic import fit_blocks
 from tuplet.local.blocks import Blocks, sort_into_blocks
-from tuplet.local.inputs import require_size
+from tuplet.space.features.inputs import require_size
 
 
 @dataclass(frozen=True)

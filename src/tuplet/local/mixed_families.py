@@ -16,7 +16,7 @@ from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import all_outcomes
 from tuplet.local.base import LocalModel
 from tuplet.local.families import FamilyLike, FamilyQuery, FamilyScorer, mutual_information
-from tuplet.local.inputs import Features, n_rows, require_size, take_rows
+from tuplet.space.features.inputs import Features, n_rows, require_size, take_rows
 
 Role: TypeAlias = Literal["inputs", "parents", "both"]
 

@@ -18,8 +18,8 @@ from sklearn.utils.validation import check_array
 
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import Floats
-from tuplet.local.estimators import is_one_of, name_of
-from tuplet.local.inputs import Features, n_rows, put_beside
+from tuplet.space.features.estimators import is_one_of, name_of
+from tuplet.space.features.inputs import Features, n_rows, put_beside
 
 if TYPE_CHECKING:
     from sklearn.multioutput import ClassifierChain

@@ -28,8 +28,8 @@ from tuplet.core.exceptions import ConvergenceWarning
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.kernels.logistic import fit_shifts
 from tuplet.local.blocks import sort_into_blocks
-from tuplet.local.inputs import Features, require_size
 from tuplet.local.many_logistic import principal_axes
+from tuplet.space.features.inputs import Features, require_size
 
 STRENGTH = 1.0
 """Number s of pseudo-rows."""

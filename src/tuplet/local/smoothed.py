@@ -14,8 +14,8 @@ from tuplet.core.exceptions import InputError
 from tuplet.core.parallel import one_blas_thread
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.local.calibration import Calibration, calibrated
-from tuplet.local.estimators import name_of, require_probabilities, weight_arguments
-from tuplet.local.inputs import Features, n_rows, require_size, take_rows
+from tuplet.space.features.estimators import name_of, require_probabilities, weight_arguments
+from tuplet.space.features.inputs import Features, n_rows, require_size, take_rows
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.local.base import Bound, LocalModel
 from tuplet.local.blocks import BlockClassifiers
 from tuplet.local.experts import ManyClassifiers, Prepared
-from tuplet.local.inputs import Features, n_rows, require_size, take_rows
 from tuplet.local.logistic import default_estimator
 from tuplet.local.smoothed import SmoothedClassifier
+from tuplet.space.features.inputs import Features, n_rows, require_size, take_rows
 
 STRENGTH = 5.0
 """How many rows the model without parents is worth by default.

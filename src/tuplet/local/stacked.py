@@ -14,11 +14,11 @@ from scipy import sparse
 
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.local.base import Bound, LocalModel
-from tuplet.local.columns import admit_columns
-from tuplet.local.inputs import Features, n_rows, put_beside, require_size, take_rows
 from tuplet.local.logistic import default_estimator, is_additive, linear_predictor, probabilities
 from tuplet.local.onehot import OneHot
 from tuplet.local.smoothed import SmoothedClassifier
+from tuplet.space.features.columns import admit_columns
+from tuplet.space.features.inputs import Features, n_rows, put_beside, require_size, take_rows
 
 _CHUNK_CELLS = 2**22
 """Cells of the inputs that are put together at once to evaluate pairs of rows and parents."""

@@ -16,7 +16,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import Codes, Floats, Seed
-from tuplet.local.estimators import require_probabilities, weight_arguments
+from tuplet.space.features.estimators import require_probabilities, weight_arguments
 
 COLDEST, HOTTEST = 0.05, 20.0
 """Temperatures that are considered. Where every held-out row is right, the likelihood has no maximum."""

@@ -18,16 +18,16 @@ from tuplet.core.exceptions import InputError
 from tuplet.core.parallel import one_blas_thread
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import JointDistribution
-from tuplet.local.columns import chooses_columns
-from tuplet.local.encoding import FeatureEncoder, encoder_for
-from tuplet.local.estimators import accepts, require_probabilities
-from tuplet.local.inputs import Features, as_pandas, n_rows, take_rows
 from tuplet.losses.base import Loss
 from tuplet.metrics.decisions import exact_match
 from tuplet.models.validation import row_index, validate_features, validate_weights
 from tuplet.prediction.joint import JointPrediction
 from tuplet.space.classes import ClassSpace
 from tuplet.space.containers import open_table
+from tuplet.space.features.columns import chooses_columns
+from tuplet.space.features.encoding import FeatureEncoder, encoder_for
+from tuplet.space.features.estimators import accepts, require_probabilities
+from tuplet.space.features.inputs import Features, as_pandas, n_rows, take_rows
 from tuplet.space.rows import require_same_order
 
 

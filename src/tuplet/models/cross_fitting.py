@@ -11,8 +11,8 @@ import pandas as pd
 from scipy import sparse
 
 from tuplet.core.typing import Codes, Floats
-from tuplet.local.inputs import Features
-from tuplet.local.nominal import codes_and_values
+from tuplet.space.features.inputs import Features
+from tuplet.space.features.nominal import codes_and_values
 
 
 def fold_weights(X: Features, codes: Codes, sample_weight: Floats | None, n_folds: int) -> Floats:

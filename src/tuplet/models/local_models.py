@@ -8,11 +8,11 @@ from typing import Any, NamedTuple, Protocol
 from tuplet.core.exceptions import InputError
 from tuplet.core.parallel import run_many
 from tuplet.core.typing import Codes, Floats
-from tuplet.local.estimators import seeded
-from tuplet.local.inputs import Features
 from tuplet.local.stacked import StackedModel
 from tuplet.space.classes import ClassSpace
 from tuplet.space.containers import listing
+from tuplet.space.features.estimators import seeded
+from tuplet.space.features.inputs import Features
 
 
 class Link(NamedTuple):

@@ -10,11 +10,11 @@ from tuplet.core.exceptions import InputError, TupletWarning
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.atoms import Atoms
 from tuplet.joint.base import JointDistribution
-from tuplet.local.inputs import Features
 from tuplet.local.stacked import StackedModel
 from tuplet.models.base import JointClassifier
 from tuplet.models.combinations import log_marginals, seen_combinations, unseen_mass, with_unseen
 from tuplet.prediction.estimates import warn_outside
+from tuplet.space.features.inputs import Features
 
 _LEFT_OUT = 0.2
 """Share of rows that may lack a label before a fit says so."""

@@ -12,12 +12,12 @@ from tuplet.core.exceptions import InputError
 from tuplet.core.typing import Codes, Floats
 from tuplet.joint.atoms import Atoms
 from tuplet.joint.base import JointDistribution
-from tuplet.local.inputs import Features, n_rows
 from tuplet.losses.base import Loss
 from tuplet.models.base import JointClassifier
 from tuplet.models.combinations import independent, log_marginals, seen_combinations, unseen_mass, with_unseen
 from tuplet.models.validation import row_index
 from tuplet.prediction.joint import JointPrediction
+from tuplet.space.features.inputs import Features, n_rows
 
 
 @final

@@ -8,9 +8,9 @@ from scipy import sparse
 from sklearn import config_context
 
 from tuplet.core.typing import Floats
-from tuplet.local.estimators import weight_arguments
-from tuplet.local.inputs import Features
 from tuplet.local.logistic import default_estimator
+from tuplet.space.features.estimators import weight_arguments
+from tuplet.space.features.inputs import Features
 
 
 def fit_scaler(X: Features, sample_weight: Floats | None = None) -> Any:

@@ -19,9 +19,9 @@ from tuplet.joint.atoms import Atoms
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
 from tuplet.joint.mixture import Mixture
-from tuplet.local.estimators import name_of, seeded
-from tuplet.local.inputs import Features, require_size
 from tuplet.models.base import JointClassifier
+from tuplet.space.features.estimators import name_of, seeded
+from tuplet.space.features.inputs import Features, require_size
 
 _MET_CELLS = 2**24
 """Rows times label patterns that are looked at to learn how much to believe of leaves."""

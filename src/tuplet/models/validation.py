@@ -12,9 +12,9 @@ from sklearn.utils.validation import validate_data
 
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import Floats
-from tuplet.local.estimators import name_of
-from tuplet.local.inputs import Features, as_floats, as_pandas, number_columns, require_finite
 from tuplet.space.containers import listing
+from tuplet.space.features.estimators import name_of
+from tuplet.space.features.inputs import Features, as_floats, as_pandas, number_columns, require_finite
 
 
 class _NotNumbersError(InputError, TypeError):

@@ -9,10 +9,10 @@ import pandas as pd
 from scipy import sparse
 
 from tuplet.core.typing import UNKNOWN, Codes
-from tuplet.local.inputs import as_pandas
 from tuplet.pages.page import PlainTable, Section
 from tuplet.report.pieces import combinations, facts, words_of
 from tuplet.space.classes import ClassSpace
+from tuplet.space.features.inputs import as_pandas
 from tuplet.space.words import clip, is_yes_no, shorten
 
 _FEATURES, _COMBINATIONS = 40, 12

@@ -16,8 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import Floats
-from tuplet.local.estimators import accepts
 from tuplet.local.multi_output import chain_probabilities, output_labels
+from tuplet.space.features.estimators import accepts
 
 
 @final

@@ -17,8 +17,6 @@ from tuplet.inference.engine import Engine, Exact
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
 from tuplet.local.criteria import Parametrisation, Score
-from tuplet.local.encoding import FeatureEncoder
-from tuplet.local.inputs import Features, n_rows
 from tuplet.local.mixed_families import MixedFamilyScorer, Role
 from tuplet.models.base import JointClassifier
 from tuplet.models.bayesnet.graph import Graph
@@ -37,6 +35,8 @@ from tuplet.models.bayesnet.views import ColumnKinds, FeatureViews
 from tuplet.models.explanation import LocalNetwork
 from tuplet.models.given_edges import Pairs, given_edges
 from tuplet.models.local_models import estimators_by_variable
+from tuplet.space.features.encoding import FeatureEncoder
+from tuplet.space.features.inputs import Features, n_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -15,11 +15,11 @@ from tuplet.core.progress import Progress, Show, duration_text
 from tuplet.core.typing import Codes
 from tuplet.local.criteria import resolve_criterion
 from tuplet.local.families import FamilyScorer
-from tuplet.local.inputs import Features
 from tuplet.local.logistic import is_logistic_pipeline
 from tuplet.local.mixed_families import MixedFamilyScorer, Role
 from tuplet.local.screening import Shortlist
 from tuplet.models.bayesnet.views import FeatureViews
+from tuplet.space.features.inputs import Features
 from tuplet.structure.candidates import Candidates, Family, candidate_parent_sets
 from tuplet.structure.parents import Edge
 from tuplet.structure.search import Found, Method, find_dag

@@ -12,12 +12,12 @@ from scipy import sparse
 
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import Codes
-from tuplet.local.columns import takes_frames
-from tuplet.local.discrete import DiscreteColumns, as_categories, declared_columns, named_columns
-from tuplet.local.encoding import FeatureEncoder, encoder_for
-from tuplet.local.estimators import name_of
-from tuplet.local.inputs import Features, n_rows
 from tuplet.local.mixed_families import Role
+from tuplet.space.features.columns import takes_frames
+from tuplet.space.features.discrete import DiscreteColumns, as_categories, declared_columns, named_columns
+from tuplet.space.features.encoding import FeatureEncoder, encoder_for
+from tuplet.space.features.estimators import name_of
+from tuplet.space.features.inputs import Features, n_rows
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,11 @@ import numpy as np
 from tuplet.core.typing import Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
-from tuplet.local.inputs import Features, n_rows, put_beside
 from tuplet.local.onehot import OneHot
 from tuplet.models.base import JointClassifier
 from tuplet.models.local_models import Link, estimators_by_variable, fit_local_models
 from tuplet.models.neighbors import Neighborhoods
+from tuplet.space.features.inputs import Features, n_rows, put_beside
 
 
 @final

@@ -21,12 +21,12 @@ from tuplet.inference.engine import Engine, Exact
 from tuplet.inference.factor import Factor
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
-from tuplet.local.inputs import Features, n_rows, require_size
 from tuplet.losses.base import is_number
 from tuplet.models.base import JointClassifier
 from tuplet.models.compared.margin_metric import fit_metric
 from tuplet.models.local_models import Link, estimators_by_variable, fit_local_models
 from tuplet.models.scaling import fit_scaler
+from tuplet.space.features.inputs import Features, n_rows, require_size
 
 _EXACT_LABELS = 18
 """Labels beyond which queries are approximate, unless an engine is given: 2^18 cells for each row."""

@@ -12,13 +12,13 @@ from tuplet.core.parallel import run_many
 from tuplet.core.typing import Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
-from tuplet.local.columns import admit_columns
-from tuplet.local.inputs import Features, n_rows, put_beside, take_rows
 from tuplet.local.logistic import default_estimator
 from tuplet.local.smoothed import SmoothedClassifier
 from tuplet.models.base import JointClassifier
 from tuplet.models.cross_fitting import fold_weights
 from tuplet.models.local_models import estimators_by_variable
+from tuplet.space.features.columns import admit_columns
+from tuplet.space.features.inputs import Features, n_rows, put_beside, take_rows
 
 
 @final

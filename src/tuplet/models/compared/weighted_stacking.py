@@ -11,11 +11,11 @@ from tuplet.core.exceptions import InputError
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
-from tuplet.local.inputs import Features, take_rows
 from tuplet.models.base import JointClassifier
 from tuplet.models.cross_fitting import fold_weights
 from tuplet.models.independent import IndependentClassifier
 from tuplet.models.local_models import estimators_by_variable
+from tuplet.space.features.inputs import Features, take_rows
 
 _LEAST = 1e-3
 """Scores are cut to stay so far inside of 0 and 1 before they are read as probabilities."""

@@ -17,8 +17,6 @@ from tuplet.inference.engine import Engine, Exact
 from tuplet.inference.factor import Factor
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
-from tuplet.local.discrete import DiscreteColumns
-from tuplet.local.inputs import Features, n_rows
 from tuplet.models.base import JointClassifier
 from tuplet.models.generative.files import from_network, to_network
 from tuplet.models.generative.tables import count_tables, gap_factors, known_factors, touched_families
@@ -29,6 +27,8 @@ from tuplet.networks.scores import CountScorer
 from tuplet.networks.three_part import ThreePartGraph
 from tuplet.space.classes import ClassSpace
 from tuplet.space.containers import listing
+from tuplet.space.features.discrete import DiscreteColumns
+from tuplet.space.features.inputs import Features, n_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

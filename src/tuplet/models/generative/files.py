@@ -14,12 +14,12 @@ import numpy as np
 
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import Floats
-from tuplet.local.discrete import Bins, Column, DiscreteColumns, Values
-from tuplet.local.nominal import Nominal
 from tuplet.networks.network import Network
 from tuplet.networks.three_part import ThreePartGraph
 from tuplet.space.classes import ClassSpace
 from tuplet.space.containers import listing
+from tuplet.space.features.discrete import Bins, Column, DiscreteColumns, Values
+from tuplet.space.features.nominal import Nominal
 
 _KINDS: dict[str, Callable[[str], Any]] = {
     "bool": lambda text: text == "True",

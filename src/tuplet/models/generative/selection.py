@@ -12,10 +12,10 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tuplet.core.exceptions import InputError
-from tuplet.local.discrete import DiscreteColumns
-from tuplet.local.inputs import Features, as_pandas, require_finite
 from tuplet.networks.scores import CountScorer
 from tuplet.space.classes import ClassSpace
+from tuplet.space.features.discrete import DiscreteColumns
+from tuplet.space.features.inputs import Features, as_pandas, require_finite
 
 
 @final

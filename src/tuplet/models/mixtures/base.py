@@ -15,13 +15,13 @@ from tuplet.core.progress import Show
 from tuplet.core.typing import Codes, Floats, Seed
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.mixture import Mixture
-from tuplet.local.inputs import Features, n_rows
 from tuplet.losses.base import is_number
 from tuplet.models.base import JointClassifier
 from tuplet.models.cross_fitting import fold_weights
 from tuplet.models.mixtures.annealing import Annealed
 from tuplet.models.mixtures.em import EMSettings, MixtureState
 from tuplet.models.mixtures.growth import ComponentSource, Growth, grow, refit_all
+from tuplet.space.features.inputs import Features, n_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

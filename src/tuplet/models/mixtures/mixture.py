@@ -13,12 +13,12 @@ from tuplet.core.exceptions import InputError
 from tuplet.core.progress import Show
 from tuplet.core.typing import Codes, Floats, Seed
 from tuplet.joint.base import JointDistribution
-from tuplet.local.estimators import seeded
-from tuplet.local.inputs import Features
 from tuplet.models.base import JointClassifier
 from tuplet.models.chain import ChainClassifier
 from tuplet.models.mixtures.base import GrownMixture, MakeSource, MapInference, Sizes
 from tuplet.space.classes import ClassSpace
+from tuplet.space.features.estimators import seeded
+from tuplet.space.features.inputs import Features
 
 
 @final

@@ -15,7 +15,6 @@ from tuplet.core.progress import Show
 from tuplet.core.typing import UNKNOWN, Codes, Floats, Seed
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.probit import Probit
-from tuplet.local.inputs import Features
 from tuplet.models.probit.report import ProbitReport
 from tuplet.models.scaling import fit_scaler
 from tuplet.prediction.estimates import warn_outside
@@ -26,6 +25,7 @@ from tuplet.probit.means import MeanSettings
 from tuplet.probit.sampler import label_signs, offsets_of
 from tuplet.probit.summary import convergence_of
 from tuplet.space.classes import ClassSpace
+from tuplet.space.features.inputs import Features
 
 _FEWEST = 10
 """Draws of a chain that an interrupted fit keeps."""

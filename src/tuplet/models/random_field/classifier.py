@@ -20,7 +20,6 @@ from tuplet.inference.factor import Factor
 from tuplet.inference.plan import make_plan
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
-from tuplet.local.inputs import Features, n_rows
 from tuplet.losses.base import is_number
 from tuplet.models.base import JointClassifier
 from tuplet.models.given_edges import edge_positions
@@ -33,6 +32,7 @@ from tuplet.models.random_field.likelihood import (
     half_outcomes,
 )
 from tuplet.models.scaling import fit_scaler
+from tuplet.space.features.inputs import Features, n_rows
 
 _AUTO_OUTCOMES, _MOST_OUTCOMES = 2**16, 2**24
 """Outcomes of two halves that "auto", and "exact", sum over by matrix products."""

@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from tuplet.core.typing import Codes, Floats
 from tuplet.inference.factor import Factor
-from tuplet.local.inputs import Features
 from tuplet.local.onehot import one_hot_width
+from tuplet.space.features.inputs import Features
 
 
 class Scores(NamedTuple):

@@ -22,15 +22,15 @@ from tuplet.core.exceptions import InputError, LabelError
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
-from tuplet.local.columns import chooses_columns
-from tuplet.local.estimators import name_of, weight_arguments
-from tuplet.local.inputs import Features, n_rows, take_rows
 from tuplet.local.multi_output import Output, output_labels, read_outputs
 from tuplet.models.base import JointClassifier
 from tuplet.models.cross_fitting import fold_weights
 from tuplet.models.independent import IndependentClassifier
 from tuplet.space.classes import ClassSpace
 from tuplet.space.containers import listing
+from tuplet.space.features.columns import chooses_columns
+from tuplet.space.features.estimators import name_of, weight_arguments
+from tuplet.space.features.inputs import Features, n_rows, take_rows
 
 _FLOOR = 1e-6
 """Belief that is spread over all categories of a fitted classifier: no label is impossible."""

@@ -15,7 +15,6 @@ from tuplet.core.exceptions import InputError
 from tuplet.core.progress import Show
 from tuplet.core.typing import UNKNOWN, Codes, Floats, Seed
 from tuplet.joint.base import JointDistribution
-from tuplet.local.inputs import Features, n_rows
 from tuplet.models.base import JointClassifier
 from tuplet.models.rules.changes import ChangeableRules, KnowledgeBase
 from tuplet.models.rules.expert_rules import ExpertRules, compile_expert_rules, learn_beside
@@ -28,6 +27,7 @@ from tuplet.rules.joint import RuleJoint
 from tuplet.rules.learning import Learner
 from tuplet.rules.rule import NoisyOr, Rule
 from tuplet.rules.ruleset import read_rules
+from tuplet.space.features.inputs import Features, n_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -15,7 +15,6 @@ from tuplet.core.exceptions import InputError
 from tuplet.core.progress import Progress, Show, duration_text
 from tuplet.core.typing import Codes, Floats, Seed
 from tuplet.joint.base import JointDistribution
-from tuplet.local.inputs import Features
 from tuplet.models.base import JointClassifier
 from tuplet.models.stacking.blend import Blend
 from tuplet.models.stacking.candidates import (
@@ -30,6 +29,7 @@ from tuplet.models.stacking.clock import Clock, Crew
 from tuplet.models.stacking.held_out import Rows, fit_on, make_folds
 from tuplet.models.stacking.race import Race
 from tuplet.rules.ruleset import RuleSet
+from tuplet.space.features.inputs import Features
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -14,13 +14,13 @@ from tuplet.core.typing import Codes, Floats
 from tuplet.joint.atoms import Atoms
 from tuplet.joint.base import JointDistribution, all_outcomes
 from tuplet.joint.mixture import Mixture
-from tuplet.local.inputs import Features, n_rows, take_rows
 from tuplet.metrics.calibration import mode_calibration
 from tuplet.models.stacking.gate import Gate, fit_gate
 from tuplet.models.stacking.held_out import Fold, HeldOut, Rows
 from tuplet.models.stacking.tempering import Tempering, find_power, temper
 from tuplet.models.stacking.weights import mixture_weights
 from tuplet.prediction.joint import JointPrediction
+from tuplet.space.features.inputs import Features, n_rows, take_rows
 
 
 @final

@@ -16,7 +16,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from tuplet.local.estimators import seeded
 from tuplet.local.logistic import default_estimator
 from tuplet.models.bayesnet.classifier import BayesNetClassifier
 from tuplet.models.chain import ChainClassifier
@@ -31,6 +30,7 @@ from tuplet.models.shared_forest import SharedForestClassifier
 from tuplet.models.stacking.held_out import Rows
 from tuplet.models.trees.mixture import TreeMixtureClassifier
 from tuplet.models.trees.tree import TreeClassifier
+from tuplet.space.features.estimators import seeded
 
 _MANY_COLUMNS = 2000
 """Features beyond which discretised networks and mixtures of trees are not tried."""

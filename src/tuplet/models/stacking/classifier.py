@@ -14,12 +14,12 @@ from tuplet.core.parallel import run_many
 from tuplet.core.progress import Progress, Show
 from tuplet.core.typing import Codes, Floats, Seed
 from tuplet.joint.base import JointDistribution
-from tuplet.local.estimators import seeded
-from tuplet.local.inputs import Features
 from tuplet.models.base import JointClassifier
 from tuplet.models.stacking.blend import Blend, find_blend
 from tuplet.models.stacking.held_out import Fold, HeldOut, Rows, fit_on, judge, make_folds
 from tuplet.models.stacking.tempering import n_tables
+from tuplet.space.features.estimators import seeded
+from tuplet.space.features.inputs import Features
 
 
 @final

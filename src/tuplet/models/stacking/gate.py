@@ -15,9 +15,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from tuplet.core.typing import Codes, Floats
-from tuplet.local.encoding import encoder_for
-from tuplet.local.inputs import Features
 from tuplet.models.stacking.held_out import gain_of
+from tuplet.space.features.encoding import encoder_for
+from tuplet.space.features.inputs import Features
 
 _AXES = 8
 """Directions of the features that the weights may depend on."""

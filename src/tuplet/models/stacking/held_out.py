@@ -16,9 +16,9 @@ from sklearn.base import clone
 from tuplet.core import processes
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import Codes, Floats
-from tuplet.local.inputs import Features, take_rows
 from tuplet.models.cross_fitting import fold_weights
 from tuplet.space.classes import ClassSpace
+from tuplet.space.features.inputs import Features, take_rows
 
 Positions = npt.NDArray[np.intp]
 

@@ -15,10 +15,10 @@ from tuplet.joint.graph import FactorGraph
 from tuplet.local.base import LocalModel
 from tuplet.local.criteria import Parametrisation
 from tuplet.local.families import FamilyScorer
-from tuplet.local.inputs import Features, n_rows
 from tuplet.losses.base import is_number
 from tuplet.models.trees.edge_scores import EdgeScores
 from tuplet.models.trees.logistic import LogisticTreeLearner, TreeSettings
+from tuplet.space.features.inputs import Features, n_rows
 from tuplet.structure.candidates import Family
 from tuplet.structure.parents import ParentSets
 

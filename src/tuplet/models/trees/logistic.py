@@ -13,7 +13,6 @@ from tuplet.inference.factor import Factor
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
 from tuplet.local.criteria import Parametrisation
-from tuplet.local.inputs import Features
 from tuplet.local.shifts import PrincipalColumns, Shared, Shifts, log_proba, own_log_proba
 from tuplet.models.cross_fitting import fold_weights
 from tuplet.models.trees.edge_scores import (
@@ -27,6 +26,7 @@ from tuplet.models.trees.edge_scores import (
     residual_scores,
     score_edges,
 )
+from tuplet.space.features.inputs import Features
 from tuplet.structure.parents import ParentSets
 
 GRID = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)

@@ -13,12 +13,12 @@ from tuplet.core.typing import Codes, Floats, Seed
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
 from tuplet.local.criteria import Parametrisation
-from tuplet.local.inputs import Features
 from tuplet.models.base import JointClassifier
 from tuplet.models.explanation import LocalNetwork
 from tuplet.models.given_edges import Pairs, given_edges, given_parents
 from tuplet.models.local_models import estimators_by_variable
 from tuplet.models.trees.learners import make_trees, random_tree
+from tuplet.space.features.inputs import Features
 from tuplet.structure.parents import ParentSets
 from tuplet.structure.trees import best_forest
 

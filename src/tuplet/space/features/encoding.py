@@ -15,9 +15,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import Floats
-from tuplet.local.columns import category_limit, takes_frames
-from tuplet.local.estimators import accepts, name_of
-from tuplet.local.inputs import (
+from tuplet.space.containers import listing
+from tuplet.space.features.columns import category_limit, takes_frames
+from tuplet.space.features.estimators import accepts, name_of
+from tuplet.space.features.inputs import (
     Features,
     as_floats,
     as_pandas,
@@ -26,8 +27,7 @@ from tuplet.local.inputs import (
     require_size,
     unused,
 )
-from tuplet.local.nominal import Nominal, days, kind_of
-from tuplet.space.containers import listing
+from tuplet.space.features.nominal import Nominal, days, kind_of
 
 
 def encoder_for(X: Features, estimators: Sequence[Any]) -> FeatureEncoder | None:

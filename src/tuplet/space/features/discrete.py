@@ -15,9 +15,9 @@ from scipy import sparse
 
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import UNKNOWN, Codes, Floats
-from tuplet.local.inputs import Features, as_floats, as_pandas, is_number, n_rows, unused
-from tuplet.local.nominal import Nominal, days, kind_of
 from tuplet.space.containers import listing
+from tuplet.space.features.inputs import Features, as_floats, as_pandas, is_number, n_rows, unused
+from tuplet.space.features.nominal import Nominal, days, kind_of
 
 
 def declared_columns(X: Any) -> tuple[int, ...]:

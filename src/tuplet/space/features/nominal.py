@@ -12,7 +12,7 @@ import pandas as pd
 
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import UNKNOWN, Codes, Floats
-from tuplet.local.inputs import is_number
+from tuplet.space.features.inputs import is_number
 
 _LENGTHS = {"timedelta64", "timedelta"}
 _DATES = {"datetime64", "datetime", "date", "period"} | _LENGTHS

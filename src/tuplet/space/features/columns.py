@@ -12,8 +12,8 @@ from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import get_tags
 
-from tuplet.local.estimators import is_one_of
-from tuplet.local.inputs import Features
+from tuplet.space.features.estimators import is_one_of
+from tuplet.space.features.inputs import Features
 
 _NO_STEP = (None, "passthrough", "drop")
 
