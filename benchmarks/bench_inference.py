@@ -21,8 +21,8 @@ import numpy as np
 import pyagrum as gum
 
 from timing import cpu
-from tuplet.inference import Factor, make_plan
 from tuplet.joint import FactorGraph
+from tuplet.joint.inference import Factor, make_plan
 
 M, WIDTH, N, N_PEER = 74, 5, 1000, 40
 

@@ -40,7 +40,7 @@ from tuplet import GenerativeBayesNetClassifier, InformationGainFilter, PriorCla
 from tuplet.datasets import sample_mdc_problem
 from tuplet.evaluate import Comparison, compare
 from tuplet.evaluate.statistics import all_pairs, friedman_aligned, versus_control, wilcoxon
-from tuplet.inference import Exact
+from tuplet.joint.inference import Exact
 from tuplet.metrics import SCORERS, DecisionScorer, hamming_score
 from tuplet.networks import CountScorer
 from tuplet.surface.comparisons import markdown_table

@@ -24,8 +24,8 @@ import numpy as np
 import pandas as pd
 
 from tuplet.core.exceptions import ConvergenceWarning
-from tuplet.inference import BeliefPropagation
 from tuplet.joint import Search
+from tuplet.joint.inference import BeliefPropagation
 from tuplet.rules import RuleFactor, RuleJoint
 
 SIZES = {"small": 5, "medium": 10, "large": 30}

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from draws import examples
 from tuplet.core.exceptions import ConvergenceWarning, ImpossibleEvidenceError, InputError
 from tuplet.core.typing import UNKNOWN
-from tuplet.inference import BeliefPropagation, Exact, Factor, Problem
-from tuplet.inference.messages import Messages
 from tuplet.joint import FactorGraph
+from tuplet.joint.inference import BeliefPropagation, Exact, Factor, Problem
+from tuplet.joint.inference.messages import Messages
 from tuplet.testing.strategies import factor_graphs
 
 INF = np.inf

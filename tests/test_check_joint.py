@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from tuplet.core.typing import UNKNOWN
-from tuplet.inference import Factor
 from tuplet.joint import Atoms, FactorGraph, JointDistribution
 from tuplet.joint.base import Ranking, all_outcomes
+from tuplet.joint.inference import Factor
 from tuplet.testing import check_joint, enumerate_log_joint
 
 

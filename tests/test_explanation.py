@@ -11,8 +11,8 @@ from scipy.stats import entropy
 
 from draws import examples
 from tuplet.core.exceptions import ApproximationWarning, InputError, NoSuchRowError
-from tuplet.inference import BeliefPropagation, Exact, Factor
 from tuplet.joint import FactorGraph
+from tuplet.joint.inference import BeliefPropagation, Exact, Factor
 from tuplet.models.explanation import LocalNetwork
 from tuplet.space import ClassSpace
 from tuplet.testing import enumerate_joint

@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from draws import examples
 from tuplet.core.exceptions import InputError, IntractableError
 from tuplet.datasets import load_penguins, sample_mdc_problem
-from tuplet.inference.plan import make_plan
+from tuplet.joint.inference.plan import make_plan
 from tuplet.models import GenerativeBayesNetClassifier, InformationGainFilter
 from tuplet.models.generative.tables import count_tables, gap_factors, touched_families
 from tuplet.networks import Network, ThreePartGraph

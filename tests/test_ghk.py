@@ -7,8 +7,8 @@ from scipy.stats import multivariate_normal
 
 from tuplet.joint import Probit
 from tuplet.joint.base import all_outcomes
+from tuplet.joint.ghk_kernels import draw_outcomes, fill_tables, log_paths
 from tuplet.joint.orthants import Points, unit_points
-from tuplet.kernels.ghk import draw_outcomes, fill_tables, log_paths
 
 
 def correlation(q, dof, seed):

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from draws import examples
 from tuplet.core.exceptions import ConvergenceWarning, ImpossibleEvidenceError, InputError, IntractableError
 from tuplet.core.typing import UNKNOWN
-from tuplet.inference import BeliefPropagation, Exact, Factor, Problem, make_plan, noisy_or
-from tuplet.inference.plan import min_fill_order
 from tuplet.joint import FactorGraph
 from tuplet.joint.base import all_outcomes
+from tuplet.joint.inference import BeliefPropagation, Exact, Factor, Problem, make_plan, noisy_or
+from tuplet.joint.inference.plan import min_fill_order
 from tuplet.testing import enumerate_joint
 from tuplet.testing.strategies import factor_graphs, rule_graphs
 

@@ -8,9 +8,9 @@ from draws import examples
 from outcome_tables import agree, possible_codes, project, restrict
 from tuplet.core.exceptions import ImpossibleEvidenceError, InputError, IntractableError
 from tuplet.core.typing import UNKNOWN
-from tuplet.inference import Factor
 from tuplet.joint import Atoms, Autoregressive, FactorGraph, Mixture, MonteCarlo, Search
 from tuplet.joint.base import all_outcomes
+from tuplet.joint.inference import Factor
 from tuplet.joint.outcome_bounds import OutcomeBounds
 
 # -- random components and their truth --------------------------------------------------------------------

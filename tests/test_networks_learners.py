@@ -13,7 +13,7 @@ from scipy.stats import chi2
 from draws import examples
 from test_networks_scores import slow_raw, slow_score
 from tuplet.core.exceptions import InputError
-from tuplet.inference.plan import min_fill_order
+from tuplet.joint.inference.plan import min_fill_order
 from tuplet.networks import (
     ClassComponent,
     CountScorer,

@@ -11,7 +11,7 @@ from scipy.special import gammaln
 from draws import examples
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import UNKNOWN
-from tuplet.inference.plan import min_fill_order
+from tuplet.joint.inference.plan import min_fill_order
 from tuplet.networks import CountScorer
 from tuplet.networks._kernels import width_of
 

@@ -16,8 +16,8 @@ from draws import examples
 from tuplet import IndependentClassifier
 from tuplet.core.exceptions import ConvergenceWarning, InputError
 from tuplet.core.typing import UNKNOWN
-from tuplet.inference import BeliefPropagation, Exact
 from tuplet.joint import FactorGraph
+from tuplet.joint.inference import BeliefPropagation, Exact
 from tuplet.metrics import exact_match
 from tuplet.models.compared import output_coding
 from tuplet.models.compared.margin_metric import fit_metric, impostors

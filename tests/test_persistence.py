@@ -34,9 +34,9 @@ from all_models import MODELS, data, fitted, table
 from tuplet import MixedNaiveBayes, RuleSet, TemperatureScaled
 from tuplet.core.exceptions import ModelFileError
 from tuplet.evaluate import StratifiedFolds
-from tuplet.inference import BeliefPropagation
 from tuplet.joint import Enumerate, MonteCarlo
 from tuplet.joint.base import all_outcomes
+from tuplet.joint.inference import BeliefPropagation
 from tuplet.losses import Abstain, CostMatrix, FBeta, Hamming, Jaccard, SubsetZeroOne
 from tuplet.models import (
     BayesNetClassifier,

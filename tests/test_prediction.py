@@ -26,9 +26,9 @@ from tuplet.core.exceptions import (
     MissingDependencyError,
 )
 from tuplet.core.typing import UNKNOWN
-from tuplet.inference import BeliefPropagation, Exact, Factor
 from tuplet.joint import Atoms, Autoregressive, Enumerate, FactorGraph, Mixture, MonteCarlo, Probit
 from tuplet.joint.base import JointDistribution, Ranking, all_outcomes
+from tuplet.joint.inference import BeliefPropagation, Exact, Factor
 from tuplet.losses import Abstain, Hamming
 from tuplet.prediction import JointPrediction
 from tuplet.space import ClassSpace

@@ -16,9 +16,9 @@ from draws import examples
 from tuplet import IndependentClassifier
 from tuplet.core.exceptions import ApproximationWarning, ConvergenceWarning, InputError, IntractableError
 from tuplet.core.typing import UNKNOWN
-from tuplet.inference import BeliefPropagation, Exact
 from tuplet.joint import FactorGraph
 from tuplet.joint.base import all_outcomes
+from tuplet.joint.inference import BeliefPropagation, Exact
 from tuplet.metrics import joint_log_loss
 from tuplet.models.random_field import RandomFieldClassifier
 from tuplet.models.random_field import classifier as classifier_module

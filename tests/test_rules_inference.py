@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from draws import examples
 from tuplet.core.exceptions import ConvergenceWarning, ImpossibleEvidenceError, InputError, IntractableError
-from tuplet.inference import BeliefPropagation
 from tuplet.joint import Search
 from tuplet.joint.base import all_outcomes
+from tuplet.joint.inference import BeliefPropagation
 from tuplet.rules import NoisyOr, Rule, RuleFactor, RuleJoint, compile_rules
 from tuplet.rules.contradiction import culprits
 from tuplet.rules.maxima import Maxima, best_outcomes

@@ -95,7 +95,6 @@ else:
             "datasets",
             "deep",
             "evaluate",
-            "inference",
             "joint",
             "losses",
             "metrics",

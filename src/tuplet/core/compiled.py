@@ -37,7 +37,7 @@ from tuplet.core.exceptions import TupletWarning
 KERNELS = (
     "tuplet.kernels.correlations",
     "tuplet.kernels.forests",
-    "tuplet.kernels.ghk",
+    "tuplet.joint.ghk_kernels",
     "tuplet.kernels.latents",
     "tuplet.kernels.logistic",
     "tuplet.kernels.rules_search",

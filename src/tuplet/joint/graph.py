@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from tuplet.core.exceptions import IntractableError
 from tuplet.core.typing import UNKNOWN, Codes, Floats
-from tuplet.inference.engine import Engine, Exact
-from tuplet.inference.factor import Factor, Problem, absorb, evidence_factors, require_possible
 from tuplet.joint.base import JointDistribution, Ranking
+from tuplet.joint.inference.engine import Engine, Exact
+from tuplet.joint.inference.factor import Factor, Problem, absorb, evidence_factors, require_possible
 from tuplet.joint.search import Search, best_first
 
 _BLOCK = 2**12

@@ -18,7 +18,7 @@ from scipy.stats import qmc
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.atoms import Atoms
 from tuplet.joint.base import all_outcomes
-from tuplet.kernels.ghk import draw_outcomes, fill_tables, log_paths, search_outcomes
+from tuplet.joint.ghk_kernels import draw_outcomes, fill_tables, log_paths, search_outcomes
 
 _FLOOR = 1e-8
 """Least variance of a variable given the ones before it. A singular matrix is met as if its variables had
@@ -74,7 +74,7 @@ def unit_points(n_draws: int, n_points: int, dimensions: int, seed: int) -> Floa
 
 @dataclass(frozen=True)
 class Visit:
-    """All points and factors for visiting v variables in some order; see `tuplet.kernels.ghk`.
+    """All points and factors for visiting v variables in some order; see `tuplet.joint.ghk_kernels`.
 
     Attributes
     ----------

@@ -16,6 +16,7 @@ from tuplet.core.exceptions import InputError
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.atoms import Atoms
 from tuplet.joint.base import JointDistribution, Ranking
+from tuplet.joint.ghk_kernels import log_paths
 from tuplet.joint.orthants import (
     FEW,
     LazyMeans,
@@ -28,7 +29,6 @@ from tuplet.joint.orthants import (
     unit_points,
 )
 from tuplet.joint.search import Search
-from tuplet.kernels.ghk import log_paths
 
 _DRAWS = 4096
 """Draws from which numbers of positive labels are counted where there are too many variables for a table."""

@@ -15,10 +15,10 @@ from scipy.special import rel_entr
 from tuplet.core.delegates import delegate
 from tuplet.core.exceptions import InputError, IntractableError, TupletWarning
 from tuplet.core.typing import Floats
-from tuplet.inference.engine import Exact
-from tuplet.inference.factor import Problem
 from tuplet.joint.base import all_outcomes
 from tuplet.joint.graph import FactorGraph
+from tuplet.joint.inference.engine import Exact
+from tuplet.joint.inference.factor import Problem
 from tuplet.prediction.arguments import row_positions
 from tuplet.prediction.estimates import estimate_text, warn_estimated
 from tuplet.prediction.rendering import FAINT, Column, aligned, html_table
@@ -63,7 +63,7 @@ class LocalNetwork:
     Examples
     --------
     >>> import numpy as np
-    >>> from tuplet.inference import Factor
+    >>> from tuplet.joint.inference import Factor
     >>> space = ClassSpace(("weather", "umbrella"), (np.array(["dry", "wet"]), np.array(["no", "yes"])))
     >>> weather = Factor((0,), np.log([[0.7], [0.3]]))
     >>> umbrella = Factor((0, 1), np.log([[[0.9], [0.1]], [[0.2], [0.8]]]))

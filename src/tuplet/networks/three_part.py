@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import NamedTuple, final
 
 from tuplet.core.exceptions import InputError
-from tuplet.inference.plan import cliques_along, min_fill_order
+from tuplet.joint.inference.plan import cliques_along, min_fill_order
 from tuplet.structure.parents import Edge, ParentSets, moral_width, topological_order
 
 

@@ -25,8 +25,8 @@ _PACKAGE = "tuplet"
 _PREFIX = f"{_PACKAGE}."
 
 OBJECTS: dict[str, str] = {
-    "BeliefPropagation": "tuplet.inference.belief:BeliefPropagation",
-    "Exact": "tuplet.inference.engine:Exact",
+    "BeliefPropagation": "tuplet.joint.inference.belief:BeliefPropagation",
+    "Exact": "tuplet.joint.inference.engine:Exact",
     "Enumerate": "tuplet.joint.policies:Enumerate",
     "MonteCarlo": "tuplet.joint.policies:MonteCarlo",
     "StratifiedFolds": "tuplet.evaluate.folds:StratifiedFolds",

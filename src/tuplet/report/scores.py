@@ -9,8 +9,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from tuplet.core.typing import UNKNOWN, Floats
-from tuplet.inference.factor import Factor
 from tuplet.joint.graph import FactorGraph
+from tuplet.joint.inference.factor import Factor
 from tuplet.losses.base import Loss
 from tuplet.losses.registry import get_loss
 from tuplet.metrics.calibration import expected_calibration_error, marginal_calibration, mode_calibration

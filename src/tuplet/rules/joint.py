@@ -12,10 +12,10 @@ import numpy.typing as npt
 
 from tuplet.core.exceptions import ImpossibleEvidenceError, InputError
 from tuplet.core.typing import UNKNOWN, Codes, Floats
-from tuplet.inference.belief import BeliefPropagation
-from tuplet.inference.engine import Exact
-from tuplet.inference.factor import Problem
 from tuplet.joint.base import ENUMERATION_LIMIT, JointDistribution, Ranking
+from tuplet.joint.inference.belief import BeliefPropagation
+from tuplet.joint.inference.engine import Exact
+from tuplet.joint.inference.factor import Problem
 from tuplet.joint.search import Search, best_first
 from tuplet.rules.contradiction import contradiction, culprits, rule_lines
 from tuplet.rules.factor import RuleFactor

@@ -18,10 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tuplet.core.typing import UNKNOWN, Codes, Floats
-from tuplet.inference.engine import Exact
-from tuplet.inference.factor import Factor, Problem
-from tuplet.inference.noisy_or import noisy_or
-from tuplet.inference.plan import make_plan
+from tuplet.joint.inference.engine import Exact
+from tuplet.joint.inference.factor import Factor, Problem
+from tuplet.joint.inference.noisy_or import noisy_or
+from tuplet.joint.inference.plan import make_plan
 from tuplet.rules.factor import RuleFactor
 
 STRONGEST = float(np.log(0.999 / 0.001))

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from tuplet.inference.plan import Plan, make_plan, plan_along
+from tuplet.joint.inference.plan import Plan, make_plan, plan_along
 
 Scope = tuple[int, ...]
 

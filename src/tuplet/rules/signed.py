@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from tuplet.core.typing import Floats
-from tuplet.inference.plan import Plan, Step
+from tuplet.joint.inference.plan import Plan, Step
 from tuplet.rules.factor import RuleFactor
 from tuplet.rules.ordering import cheapest_plan
 

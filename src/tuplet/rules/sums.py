@@ -25,10 +25,10 @@ from scipy.special import logsumexp
 
 from tuplet.core.exceptions import IntractableError
 from tuplet.core.typing import Floats
-from tuplet.inference.engine import Exact
-from tuplet.inference.factor import Factor, Problem
-from tuplet.inference.noisy_or import noisy_or
-from tuplet.inference.plan import make_plan
+from tuplet.joint.inference.engine import Exact
+from tuplet.joint.inference.factor import Factor, Problem
+from tuplet.joint.inference.noisy_or import noisy_or
+from tuplet.joint.inference.plan import make_plan
 from tuplet.rules.factor import RuleFactor
 from tuplet.rules.signed import Signed
 

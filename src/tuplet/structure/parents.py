@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self, TypeAlias, final
 
 from tuplet.core.exceptions import InputError
-from tuplet.inference.plan import cliques_along, min_fill_order
+from tuplet.joint.inference.plan import cliques_along, min_fill_order
 
 if TYPE_CHECKING:
     from tuplet.structure.local_scores import LocalScores

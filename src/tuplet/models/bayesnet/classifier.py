@@ -13,9 +13,9 @@ import pandas as pd
 from tuplet.core.exceptions import InputError
 from tuplet.core.progress import Show
 from tuplet.core.typing import Codes, Floats, Seed
-from tuplet.inference.engine import Engine, Exact
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
+from tuplet.joint.inference.engine import Engine, Exact
 from tuplet.local.criteria import Parametrisation, Score
 from tuplet.local.mixed_families import MixedFamilyScorer, Role
 from tuplet.models.base import JointClassifier

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tuplet.inference.factor import Factor
+from tuplet.joint.inference.factor import Factor
 from tuplet.local.mixed_families import MixedFamilyScorer, ObservedModel, Role
 from tuplet.models.bayesnet.views import FeatureViews
 from tuplet.space.features.inputs import Features, take_rows

@@ -16,11 +16,11 @@ from sklearn.utils import Tags
 
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import UNKNOWN, Codes, Floats
-from tuplet.inference.belief import BeliefPropagation
-from tuplet.inference.engine import Engine, Exact
-from tuplet.inference.factor import Factor
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
+from tuplet.joint.inference.belief import BeliefPropagation
+from tuplet.joint.inference.engine import Engine, Exact
+from tuplet.joint.inference.factor import Factor
 from tuplet.losses.base import is_number
 from tuplet.models.base import JointClassifier
 from tuplet.models.compared.margin_metric import fit_metric
@@ -179,7 +179,7 @@ class OutputCodingClassifier(JointClassifier):
             )
         if self.engine != "auto" and not isinstance(self.engine, Engine):
             raise InputError(
-                "OutputCodingClassifier: engine must be 'auto', tuplet.inference.Exact() or"
+                "OutputCodingClassifier: engine must be 'auto', tuplet.joint.inference.Exact() or"
                 f" BeliefPropagation(), found {self.engine!r}."
             )
 

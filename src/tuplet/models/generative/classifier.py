@@ -13,10 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 from tuplet.core.delegates import delegate
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import UNKNOWN, Codes, Floats, Seed
-from tuplet.inference.engine import Engine, Exact
-from tuplet.inference.factor import Factor
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
+from tuplet.joint.inference.engine import Engine, Exact
+from tuplet.joint.inference.factor import Factor
 from tuplet.models.base import JointClassifier
 from tuplet.models.generative.files import from_network, to_network
 from tuplet.models.generative.tables import count_tables, gap_factors, known_factors, touched_families

@@ -18,8 +18,8 @@ from scipy.special import logsumexp
 
 from tuplet.core.exceptions import InputError, IntractableError
 from tuplet.core.typing import UNKNOWN, Codes, Floats
-from tuplet.inference.factor import Factor
-from tuplet.inference.plan import cliques_along, min_fill_order
+from tuplet.joint.inference.factor import Factor
+from tuplet.joint.inference.plan import cliques_along, min_fill_order
 from tuplet.networks.three_part import ThreePartGraph
 from tuplet.structure.parents import ParentSets, topological_order
 

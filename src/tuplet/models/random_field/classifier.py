@@ -14,12 +14,12 @@ from scipy.special import logsumexp
 
 from tuplet.core.exceptions import ConvergenceWarning, InputError, IntractableError
 from tuplet.core.typing import UNKNOWN, Codes, Floats
-from tuplet.inference.belief import BeliefPropagation
-from tuplet.inference.engine import Engine, Exact
-from tuplet.inference.factor import Factor
-from tuplet.inference.plan import make_plan
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
+from tuplet.joint.inference.belief import BeliefPropagation
+from tuplet.joint.inference.engine import Engine, Exact
+from tuplet.joint.inference.factor import Factor
+from tuplet.joint.inference.plan import make_plan
 from tuplet.losses.base import is_number
 from tuplet.models.base import JointClassifier
 from tuplet.models.given_edges import edge_positions
@@ -165,7 +165,7 @@ class RandomFieldClassifier(JointClassifier):
                 raise InputError(f"RandomFieldClassifier: {name} must be a number above 0, found {value!r}.")
         if self.engine != "auto" and not isinstance(self.engine, Engine):
             raise InputError(
-                "RandomFieldClassifier: engine must be 'auto', tuplet.inference.Exact() or"
+                "RandomFieldClassifier: engine must be 'auto', tuplet.joint.inference.Exact() or"
                 f" BeliefPropagation(), found {self.engine!r}."
             )
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tuplet.core.typing import Codes, Floats
-from tuplet.inference.factor import Factor
+from tuplet.joint.inference.factor import Factor
 from tuplet.local.onehot import one_hot_width
 from tuplet.space.features.inputs import Features
 

@@ -18,9 +18,9 @@ import numpy.typing as npt
 from scipy import sparse
 
 from tuplet.core.typing import UNKNOWN, Codes, Floats
-from tuplet.inference.engine import Exact
-from tuplet.inference.factor import Problem, evidence_factors
 from tuplet.joint.base import all_outcomes
+from tuplet.joint.inference.engine import Exact
+from tuplet.joint.inference.factor import Problem, evidence_factors
 from tuplet.local.onehot import OneHot
 from tuplet.models.random_field.field import PairwiseField, Scores
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import UNKNOWN, Codes, Floats
-from tuplet.inference.factor import Factor
 from tuplet.joint.graph import FactorGraph
+from tuplet.joint.inference.factor import Factor
 from tuplet.local.base import LocalModel
 from tuplet.local.criteria import Parametrisation
 from tuplet.local.families import FamilyScorer

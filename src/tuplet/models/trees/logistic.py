@@ -9,9 +9,9 @@ from typing import Any, Literal, final
 import numpy as np
 
 from tuplet.core.typing import Codes, Floats
-from tuplet.inference.factor import Factor
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
+from tuplet.joint.inference.factor import Factor
 from tuplet.local.criteria import Parametrisation
 from tuplet.local.shifts import PrincipalColumns, Shared, Shifts, log_proba, own_log_proba
 from tuplet.models.cross_fitting import fold_weights

@@ -8,7 +8,7 @@ import numpy as np
 
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import Floats
-from tuplet.inference.factor import Factor
+from tuplet.joint.inference.factor import Factor
 
 
 def noisy_or(

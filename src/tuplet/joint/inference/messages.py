@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tuplet.core.typing import Codes, Floats
-from tuplet.inference.factor import Factor, Problem
+from tuplet.joint.inference.factor import Factor, Problem
 
 Reduce = Callable[..., Floats]
 SUM: Reduce = np.logaddexp.reduce

@@ -23,8 +23,8 @@ from typing import TypeAlias
 import numpy as np
 
 from tuplet.core.typing import Codes, Floats
-from tuplet.inference.factor import Problem
-from tuplet.inference.plan import Plan, Step
+from tuplet.joint.inference.factor import Problem
+from tuplet.joint.inference.plan import Plan, Step
 
 _SMALLEST_LOG = -700.0
 """exp of anything lower is not a normal number."""

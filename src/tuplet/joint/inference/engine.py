@@ -12,11 +12,11 @@ from scipy.special import entr
 
 from tuplet.core.exceptions import InputError, IntractableError
 from tuplet.core.typing import Codes, Floats
-from tuplet.inference import eliminate
-from tuplet.inference.counts import count_marginals
-from tuplet.inference.eliminate import Scratch
-from tuplet.inference.factor import Problem, require_possible
-from tuplet.inference.plan import Plan, Step, make_plan
+from tuplet.joint.inference import eliminate
+from tuplet.joint.inference.counts import count_marginals
+from tuplet.joint.inference.eliminate import Scratch
+from tuplet.joint.inference.factor import Problem, require_possible
+from tuplet.joint.inference.plan import Plan, Step, make_plan
 
 _KEPT_TABLES = 8
 """Tables of the largest size that one row may keep; most queries keep the tables of all steps."""

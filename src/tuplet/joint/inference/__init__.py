@@ -7,11 +7,11 @@
 Invariant: the batch axis is last in every table, so one instruction stream serves all rows.
 """
 
-from tuplet.inference.belief import BeliefPropagation
-from tuplet.inference.engine import Engine, Exact
-from tuplet.inference.factor import Factor, Problem, absorb, evidence_factors, require_possible
-from tuplet.inference.noisy_or import noisy_or
-from tuplet.inference.plan import Plan, make_plan
+from tuplet.joint.inference.belief import BeliefPropagation
+from tuplet.joint.inference.engine import Engine, Exact
+from tuplet.joint.inference.factor import Factor, Problem, absorb, evidence_factors, require_possible
+from tuplet.joint.inference.noisy_or import noisy_or
+from tuplet.joint.inference.plan import Plan, make_plan
 
 __all__ = [
     "BeliefPropagation",

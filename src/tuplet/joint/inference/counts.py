@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tuplet.core.typing import Floats
-from tuplet.inference.eliminate import Forward, conditional
-from tuplet.inference.plan import Plan, Step
+from tuplet.joint.inference.eliminate import Forward, conditional
+from tuplet.joint.inference.plan import Plan, Step
 
 Complex = npt.NDArray[np.complex128]
 

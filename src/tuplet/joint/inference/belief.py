@@ -17,9 +17,9 @@ import numpy.typing as npt
 
 from tuplet.core.exceptions import ConvergenceWarning, InputError
 from tuplet.core.typing import UNKNOWN, Codes, Floats
-from tuplet.inference.engine import Engine
-from tuplet.inference.factor import Problem, absorb, require_possible
-from tuplet.inference.messages import MAX, SUM, Messages, Reduce
+from tuplet.joint.inference.engine import Engine
+from tuplet.joint.inference.factor import Problem, absorb, require_possible
+from tuplet.joint.inference.messages import MAX, SUM, Messages, Reduce
 
 _DECODE_ITER = 20
 """Iterations between two variables of a decoded outcome, which is only a start for better ones."""
@@ -57,7 +57,7 @@ class BeliefPropagation(Engine):
     Examples
     --------
     >>> import numpy as np
-    >>> from tuplet.inference import Factor, Problem
+    >>> from tuplet.joint.inference import Factor, Problem
     >>> agree = np.log([[4.0, 1.0], [1.0, 2.0]])[..., None]
     >>> ring = Problem((2, 2, 2), tuple(Factor(scope, agree) for scope in [(0, 1), (1, 2), (2, 0)]), 1, 3)
     >>> BeliefPropagation().marginals(ring)[0][:, :2].round(2)
