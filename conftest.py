@@ -1,4 +1,4 @@
-"""Examples in `tuplet.deep` run with the tests that need torch, and nowhere where it is missing."""
+"""Examples in `tuplet.local.deep` run with the tests that need torch, and nowhere where it is missing."""
 
 from importlib.util import find_spec
 from pathlib import Path

@@ -20,7 +20,7 @@ import torch
 from sklearn.datasets import load_digits
 
 from tuplet import BayesNetClassifier, IndependentClassifier
-from tuplet.deep import ConvNet, DeepClassifier, TemperatureScaled
+from tuplet.local.deep import ConvNet, DeepClassifier, TemperatureScaled
 from tuplet.metrics import exact_match
 
 DIGITS = np.array([3, 5, 8])

@@ -561,7 +561,7 @@ def learned_rule_model(rows):
 def changed_rules(rows):
     """Add and remove rules of a fitted model."""
     model = fitted(rules(GaussianNB(), SPECIES_RULES, n_rules=0), rows)
-    model.add_rules("sex == male -> !(species == Chinstrap)").remove_rules(0)
+    model = model.add_rules("sex == male -> !(species == Chinstrap)").remove_rules(0)
     return answers(model.predict_joint(rows.X_new), rows.Y_new)
 
 

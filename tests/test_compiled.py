@@ -10,7 +10,7 @@ import pytest
 
 from tuplet.core import compiled
 from tuplet.core.exceptions import TupletWarning
-from tuplet.structure import _kernels as structure
+from tuplet.structure import kernels as structure
 
 ENTRIES = {f"{entry.__module__}.{entry.__name__}": entry for entry in compiled.entries()}
 needs_extension = pytest.mark.skipif(
@@ -41,7 +41,7 @@ def families():
 @needs_extension
 def test_numba_and_the_extension_module_agree():
     starts, masks = families()
-    by_numba = compiled.dispatchers("tuplet.structure._kernels")["undominated"]
+    by_numba = compiled.dispatchers("tuplet.structure.kernels")["undominated"]
     np.testing.assert_array_equal(structure.undominated(starts, masks), by_numba(starts, masks))
 
 

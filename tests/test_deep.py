@@ -15,9 +15,9 @@ from sklearn.preprocessing import StandardScaler
 
 from tuplet import BayesNetClassifier, ChainClassifier, IndependentClassifier, PowersetClassifier
 from tuplet.core.exceptions import InputError
-from tuplet.deep import MLP, ConvNet, DeepClassifier, ResNet18, TemperatureScaled, read_image
-from tuplet.deep.mixup import mix_rows
-from tuplet.deep.rows import Rows
+from tuplet.local.deep import MLP, ConvNet, DeepClassifier, ResNet18, TemperatureScaled, read_image
+from tuplet.local.deep.mixup import mix_rows
+from tuplet.local.deep.rows import Rows
 
 pytestmark = pytest.mark.deep
 torch = pytest.importorskip("torch")

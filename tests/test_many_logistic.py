@@ -231,7 +231,7 @@ def test_features_must_be_finite_numbers() -> None:
 
 def test_the_vector_exponential_and_logarithm_are_accurate() -> None:
     x = -np.geomspace(1e-12, 699, 5001)
-    kernel = dispatchers("tuplet.kernels.logistic")
+    kernel = dispatchers("tuplet.local.logistic_kernels")
     exp, log = kernel["_exp"], kernel["_log"]
 
     @njit

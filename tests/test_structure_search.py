@@ -33,9 +33,9 @@ from tuplet.structure import (
     search_orders,
     solve_integer,
 )
-from tuplet.structure._kernels import climb
 from tuplet.structure.decompose import drop_hopeless, group_bound, lift_parents, project, strong_components
 from tuplet.structure.integer import LEAST_EXCESS, cluster_cut, violated_clusters
+from tuplet.structure.kernels import climb
 
 few = examples(25)
 

@@ -1,4 +1,4 @@
-"""`tuplet.deep` where torch is not installed: it can be imported and says what to install."""
+"""`tuplet.local.deep` where torch is not installed: it can be imported and says what to install."""
 
 import importlib
 import sys
@@ -10,13 +10,13 @@ from tuplet.core.exceptions import MissingDependencyError
 
 @pytest.fixture
 def deep_without_torch(monkeypatch):
-    kept = {name: module for name, module in sys.modules.items() if name.startswith("tuplet.deep")}
+    kept = {name: module for name, module in sys.modules.items() if name.startswith("tuplet.local.deep")}
     for name in kept:
         monkeypatch.delitem(sys.modules, name)
     # This makes `import skorch` fail; to hide torch itself would confuse scipy, which looks for it.
     monkeypatch.setitem(sys.modules, "skorch", None)
-    yield importlib.import_module("tuplet.deep")
-    for name in [name for name in sys.modules if name.startswith("tuplet.deep")]:
+    yield importlib.import_module("tuplet.local.deep")
+    for name in [name for name in sys.modules if name.startswith("tuplet.local.deep")]:
         del sys.modules[name]
     sys.modules.update(kept)
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from tuplet.core.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from tuplet import datasets, deep, evaluate, joint, losses, metrics
+    from tuplet import datasets, evaluate, joint, losses, metrics
     from tuplet.core.exceptions import TupletError, TupletWarning
     from tuplet.core.typing import UNKNOWN
     from tuplet.datasets import (
@@ -93,9 +93,9 @@ else:
         modules=(
             "core",
             "datasets",
-            "deep",
             "evaluate",
             "joint",
+            "local",
             "losses",
             "metrics",
             "plots",
@@ -152,7 +152,6 @@ __all__ = [
     "TupletWarning",
     "WeightedStackingClassifier",
     "datasets",
-    "deep",
     "default_estimator",
     "evaluate",
     "joint",

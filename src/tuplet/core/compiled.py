@@ -39,10 +39,10 @@ KERNELS = (
     "tuplet.kernels.forests",
     "tuplet.joint.ghk_kernels",
     "tuplet.kernels.latents",
-    "tuplet.kernels.logistic",
+    "tuplet.local.logistic_kernels",
     "tuplet.kernels.rules_search",
     "tuplet.networks._kernels",
-    "tuplet.structure._kernels",
+    "tuplet.structure.kernels",
 )
 """All modules with compiled functions."""
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy import sparse as sp
 from scipy.special import expit
+from sklearn import config_context
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
@@ -13,7 +15,8 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from tuplet.core.typing import Floats
-from tuplet.space.features.estimators import COLUMN_WISE, is_column_wise, last_step
+from tuplet.space.features.estimators import COLUMN_WISE, is_column_wise, last_step, weight_arguments
+from tuplet.space.features.inputs import Features
 
 
 def default_estimator(sparse: bool = False) -> Pipeline:
@@ -49,6 +52,13 @@ def default_estimator(sparse: bool = False) -> Pipeline:
         StandardScaler(with_mean=not sparse),
         LogisticRegression(max_iter=2000),
     )
+
+
+def fit_scaler(X: Features, sample_weight: Floats | None = None) -> Any:
+    """Return the imputer and scaler of `default_estimator`, fitted; for models that are not estimators."""
+    scaler = default_estimator(sparse=sp.issparse(X))[:-1]
+    with config_context(enable_metadata_routing=False):
+        return scaler.fit(X, **weight_arguments(scaler, sample_weight))
 
 
 def is_plain_logistic(classifier: Any) -> bool:

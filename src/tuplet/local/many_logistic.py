@@ -19,8 +19,8 @@ from scipy.special import log_softmax
 
 from tuplet.core.exceptions import ConvergenceWarning, InputError
 from tuplet.core.typing import UNKNOWN, Codes, Floats
-from tuplet.kernels.logistic import fit_blocks
 from tuplet.local.blocks import Blocks, sort_into_blocks
+from tuplet.local.logistic_kernels import fit_blocks
 from tuplet.space.features.inputs import require_size
 
 

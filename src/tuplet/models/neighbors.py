@@ -15,9 +15,9 @@ from tuplet.core.exceptions import InputError
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
+from tuplet.local.logistic import fit_scaler
 from tuplet.local.onehot import OneHot, one_hot_width
 from tuplet.models.base import JointClassifier
-from tuplet.models.scaling import fit_scaler
 from tuplet.space.features.inputs import Features, n_rows
 
 

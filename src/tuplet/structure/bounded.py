@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import UNKNOWN, Floats, Seed
-from tuplet.structure._kernels import grow_bags, wander
+from tuplet.structure.kernels import grow_bags, wander
 from tuplet.structure.local_scores import LocalScores
 from tuplet.structure.orders import search_orders
 from tuplet.structure.parents import ParentSets, is_acyclic, moral_width, score_of, topological_order

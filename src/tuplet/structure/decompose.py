@@ -8,8 +8,8 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from tuplet.core.typing import UNKNOWN
-from tuplet.structure._kernels import best_within, flip
 from tuplet.structure.exact import best_network
+from tuplet.structure.kernels import best_within, flip
 from tuplet.structure.local_scores import LocalScores
 from tuplet.structure.parents import ParentSets, score_of
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from tuplet.core.exceptions import IntractableError
 from tuplet.core.typing import Floats
-from tuplet.structure._kernels import best_within, extend_table
+from tuplet.structure.kernels import best_within, extend_table
 from tuplet.structure.local_scores import LocalScores
 from tuplet.structure.parents import ParentSets
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from tuplet.core.exceptions import MissingDependencyError
 from tuplet.core.typing import UNKNOWN, Floats
-from tuplet.structure._kernels import find_clusters
+from tuplet.structure.kernels import find_clusters
 from tuplet.structure.local_scores import LocalScores
 from tuplet.structure.parents import ParentSets, find_cycle, score_of
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import UNKNOWN, Floats
-from tuplet.structure._kernels import best_within, flip, undominated
+from tuplet.structure.kernels import best_within, flip, undominated
 from tuplet.structure.parents import ParentSets
 
 Ints = npt.NDArray[np.int64]

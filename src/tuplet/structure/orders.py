@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tuplet.core.typing import Seed
-from tuplet.structure._kernels import climb
+from tuplet.structure.kernels import climb
 from tuplet.structure.local_scores import LocalScores
 from tuplet.structure.parents import ParentSets, score_of
 

@@ -21,11 +21,11 @@ from tuplet.joint.graph import FactorGraph
 from tuplet.joint.inference.belief import BeliefPropagation
 from tuplet.joint.inference.engine import Engine, Exact
 from tuplet.joint.inference.factor import Factor
+from tuplet.local.logistic import fit_scaler
 from tuplet.losses.base import is_number
 from tuplet.models.base import JointClassifier
 from tuplet.models.compared.margin_metric import fit_metric
 from tuplet.models.local_models import Link, estimators_by_variable, fit_local_models
-from tuplet.models.scaling import fit_scaler
 from tuplet.space.features.inputs import Features, n_rows, require_size
 
 _EXACT_LABELS = 18

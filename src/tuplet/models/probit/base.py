@@ -15,8 +15,8 @@ from tuplet.core.progress import Show
 from tuplet.core.typing import UNKNOWN, Codes, Floats, Seed
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.probit import Probit
+from tuplet.local.logistic import fit_scaler
 from tuplet.models.probit.report import ProbitReport
-from tuplet.models.scaling import fit_scaler
 from tuplet.prediction.estimates import warn_outside
 from tuplet.probit.chains import ChainDraws, ChainPlan, Run, run_chains
 from tuplet.probit.correlation import Correlation, Prior, correlation_step

@@ -20,6 +20,7 @@ from tuplet.joint.inference.belief import BeliefPropagation
 from tuplet.joint.inference.engine import Engine, Exact
 from tuplet.joint.inference.factor import Factor
 from tuplet.joint.inference.plan import make_plan
+from tuplet.local.logistic import fit_scaler
 from tuplet.losses.base import is_number
 from tuplet.models.base import JointClassifier
 from tuplet.models.given_edges import edge_positions
@@ -31,7 +32,6 @@ from tuplet.models.random_field.likelihood import (
     PseudoLikelihood,
     half_outcomes,
 )
-from tuplet.models.scaling import fit_scaler
 from tuplet.space.features.inputs import Features, n_rows
 
 _AUTO_OUTCOMES, _MOST_OUTCOMES = 2**16, 2**24

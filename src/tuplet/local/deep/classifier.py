@@ -12,9 +12,9 @@ from sklearn.utils import Tags
 
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import Seed
-from tuplet.deep.backend import NeuralNetClassifier, to_tensor, torch
-from tuplet.deep.mixup import mix_rows
-from tuplet.deep.rows import Batch, Read, Rows, as_it_is
+from tuplet.local.deep.backend import NeuralNetClassifier, to_tensor, torch
+from tuplet.local.deep.mixup import mix_rows
+from tuplet.local.deep.rows import Batch, Read, Rows, as_it_is
 
 
 class DeepClassifier(NeuralNetClassifier):
@@ -52,7 +52,7 @@ class DeepClassifier(NeuralNetClassifier):
     Examples
     --------
     >>> from tuplet import ChainClassifier
-    >>> from tuplet.deep import MLP
+    >>> from tuplet.local.deep import MLP
     >>> rng = np.random.default_rng(0)
     >>> X, first = rng.normal(size=(200, 2)), rng.integers(2, size=200)
     >>> Y = np.column_stack([first, np.where(X[:, 0] > 0, first, 1 - first)])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from tuplet.deep.backend import torch
-from tuplet.deep.rows import Batch
+from tuplet.local.deep.backend import torch
+from tuplet.local.deep.rows import Batch
 
 
 class Mixed(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, final
 
-from tuplet.deep.backend import Module, torch
+from tuplet.local.deep.backend import Module, torch
 
 
 @final

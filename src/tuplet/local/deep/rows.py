@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from tuplet.core.exceptions import InputError
-from tuplet.deep.backend import Dataset, torch
+from tuplet.local.deep.backend import Dataset, torch
 from tuplet.space.features.inputs import Features
 
 Read: TypeAlias = Callable[[Any], npt.ArrayLike]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, final
 
 from tuplet.core.exceptions import InputError
-from tuplet.deep.backend import Module, torch
+from tuplet.local.deep.backend import Module, torch
 
 IMAGENET = "https://download.pytorch.org/models/resnet18-f37072fd.pth"
 """torchvision's weights, trained on ImageNet (its `ResNet18_Weights.IMAGENET1K_V1`); 45 MB."""

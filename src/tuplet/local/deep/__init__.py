@@ -4,10 +4,10 @@
 and `TemperatureScaled`, which works with every classifier, makes its probabilities honest.
 """
 
-from tuplet.deep.classifier import DeepClassifier
-from tuplet.deep.images import read_image
-from tuplet.deep.nets import MLP, ConvNet
-from tuplet.deep.resnet import ResNet18
+from tuplet.local.deep.classifier import DeepClassifier
+from tuplet.local.deep.images import read_image
+from tuplet.local.deep.nets import MLP, ConvNet
+from tuplet.local.deep.resnet import ResNet18
 from tuplet.local.temperature import TemperatureScaled
 
 __all__ = ["MLP", "ConvNet", "DeepClassifier", "ResNet18", "TemperatureScaled", "read_image"]
