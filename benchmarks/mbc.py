@@ -42,7 +42,7 @@ from tuplet.evaluate import Comparison, compare
 from tuplet.evaluate.statistics import all_pairs, friedman_aligned, versus_control, wilcoxon
 from tuplet.joint.inference import Exact
 from tuplet.metrics import SCORERS, DecisionScorer, hamming_score
-from tuplet.networks import CountScorer
+from tuplet.models.generative.networks import CountScorer
 from tuplet.surface.comparisons import markdown_table
 
 HERE = Path(__file__).parent

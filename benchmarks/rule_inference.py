@@ -26,7 +26,7 @@ import pandas as pd
 from tuplet.core.exceptions import ConvergenceWarning
 from tuplet.joint import Search
 from tuplet.joint.inference import BeliefPropagation
-from tuplet.rules import RuleFactor, RuleJoint
+from tuplet.models.rules import RuleFactor, RuleJoint
 
 SIZES = {"small": 5, "medium": 10, "large": 30}
 REPLICATES, ROWS = 10, 100

@@ -25,7 +25,7 @@ import pandas as pd
 
 from rules_beliefs import CACHE, SETS, Part, fold
 from rules_methods import METHODS, Outcome, evidence, platt_scaled
-from tuplet.rules.learning_paper import PaperSettings, learn_as_in_the_paper
+from tuplet.models.rules.learning.paper import PaperSettings, learn_as_in_the_paper
 
 ORDER = (*list(METHODS)[:3], "BOOMER", *list(METHODS)[3:])
 ONLY = {"rules, paper's learner": ("emotions",)}

@@ -13,8 +13,8 @@ from sklearn.neural_network import MLPClassifier
 from rules_beliefs import Fold, Part
 from tuplet.models.compared.weighted_stacking import stacking_weights
 from tuplet.models.rules import RuleStackingClassifier
-from tuplet.rules.calibration import learn_calibrator
-from tuplet.rules.learning_data import Evidence
+from tuplet.models.rules.calibration import learn_calibrator
+from tuplet.models.rules.learning.evidence import Evidence
 
 LEAST = 1e-3
 """Scores of NN and MLWSE are cut so far inside of 0 and 1; beliefs of forests are smoothed already."""

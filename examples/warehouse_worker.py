@@ -14,8 +14,7 @@ import sys
 import numpy as np
 
 from tuplet.core.exceptions import ImpossibleEvidenceError
-from tuplet.models.rules import RuleModel
-from tuplet.rules import NoisyOr, Rule, RuleSet
+from tuplet.models.rules import NoisyOr, Rule, RuleModel, RuleSet
 
 SENSORS = {
     "camera": ["walking", "normal", "overhead"],

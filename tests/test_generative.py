@@ -17,8 +17,8 @@ from tuplet.core.exceptions import InputError, IntractableError
 from tuplet.datasets import load_penguins, sample_mdc_problem
 from tuplet.joint.inference.plan import make_plan
 from tuplet.models import GenerativeBayesNetClassifier, InformationGainFilter
+from tuplet.models.generative.networks import Network, ThreePartGraph
 from tuplet.models.generative.tables import count_tables, gap_factors, touched_families
-from tuplet.networks import Network, ThreePartGraph
 from tuplet.space.features.discrete import DiscreteColumns, learn_bins
 
 gum = pytest.importorskip("pyagrum")

@@ -14,7 +14,7 @@ from draws import examples
 from test_networks_scores import slow_raw, slow_score
 from tuplet.core.exceptions import InputError
 from tuplet.joint.inference.plan import min_fill_order
-from tuplet.networks import (
+from tuplet.models.generative.networks import (
     ClassComponent,
     CountScorer,
     LearnerOptions,
@@ -26,7 +26,7 @@ from tuplet.networks import (
     learn_tree_tree,
     search_network,
 )
-from tuplet.networks._kernels import Rules, SearchTask, score_order, start_state, walk
+from tuplet.models.generative.networks.kernels import Rules, SearchTask, score_order, start_state, walk
 from tuplet.structure import is_acyclic
 
 STEP = 1e-6

@@ -57,7 +57,7 @@ def test_a_model_is_loaded_in_a_new_process_which_imports_only_its_own_parts(tmp
         f" model = tuplet.load_model({str(tmp_path / 'model.tuplet')!r});"
         " X = np.random.default_rng(0).normal(size=(20, 2));"
         " print(model.predict_joint(X).log_prob(X > 0).tolist());"
-        " print([name for name in sys.modules if name.startswith('tuplet.probit')])"
+        " print([name for name in sys.modules if name.startswith('tuplet.models.probit.sampling')])"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     log_probs, others = result.stdout.splitlines()

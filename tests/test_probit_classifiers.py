@@ -21,9 +21,9 @@ from tuplet.core.typing import UNKNOWN
 from tuplet.joint import Probit
 from tuplet.models.probit import ProbitClassifier, ProbitForestClassifier
 from tuplet.models.probit import base as probit_base
-from tuplet.probit import forests
-from tuplet.probit.chains import MarkovChain
-from tuplet.probit.summary import Convergence
+from tuplet.models.probit.sampling import forests
+from tuplet.models.probit.sampling.chains import MarkovChain
+from tuplet.models.probit.sampling.summary import Convergence
 
 SHORT = {"n_burn": 30, "n_draws": 20, "thin": 1, "n_chains": 2, "random_state": 0}
 ENDLESS = 1_000_000  # draws of a chain that only an interrupt ends

@@ -6,10 +6,10 @@ from scipy.integrate import quad
 from scipy.optimize import check_grad
 
 from tuplet.core.exceptions import InputError
-from tuplet.kernels.correlations import correlation_of, density_of, trajectory
-from tuplet.probit.correlation import correlation_step
-from tuplet.probit.hamiltonian import Hamiltonian, StepSize
-from tuplet.probit.metropolis import Metropolis, _draw_inverse_wishart
+from tuplet.models.probit.sampling.correlation import correlation_step
+from tuplet.models.probit.sampling.correlation_kernels import correlation_of, density_of, trajectory
+from tuplet.models.probit.sampling.hamiltonian import Hamiltonian, StepSize
+from tuplet.models.probit.sampling.metropolis import Metropolis, _draw_inverse_wishart
 
 
 def residuals(n, R, seed=0):

@@ -9,13 +9,13 @@ from arviz_stats.base import array_stats
 from scipy import stats
 
 from tuplet.core.typing import UNKNOWN
-from tuplet.probit.chains import ChainPlan, MarkovChain
-from tuplet.probit.correlation import correlation_step
-from tuplet.probit.forest_draws import ForestDraws
-from tuplet.probit.forests import ForestBlock, ForestSettings, load_features
-from tuplet.probit.hamiltonian import Hamiltonian
-from tuplet.probit.means import LinearDraws, LinearSettings
-from tuplet.probit.sampler import init, label_signs, offsets_of, settled, step
+from tuplet.models.probit.sampling.chains import ChainPlan, MarkovChain
+from tuplet.models.probit.sampling.correlation import correlation_step
+from tuplet.models.probit.sampling.forest_draws import ForestDraws
+from tuplet.models.probit.sampling.forests import ForestBlock, ForestSettings, load_features
+from tuplet.models.probit.sampling.hamiltonian import Hamiltonian
+from tuplet.models.probit.sampling.means import LinearDraws, LinearSettings
+from tuplet.models.probit.sampling.sampler import init, label_signs, offsets_of, settled, step
 
 
 class Zero:

@@ -7,14 +7,14 @@ from scipy.special import ndtr
 
 from tuplet.core.exceptions import InputError
 from tuplet.joint import Probit
-from tuplet.plots import plot_correlations, plot_trace
-from tuplet.probit.summary import (
+from tuplet.models.probit.sampling.summary import (
     combination_table,
     correlation_frame,
     correlation_table,
     inclusion_table,
     trace_table,
 )
+from tuplet.plots import plot_correlations, plot_trace
 
 
 def matrices(chains=4, draws=200, q=3, seed=0):

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import log_ndtr, ndtri_exp
 
-from tuplet.kernels.latents import draw_signed, draw_sweep
-from tuplet.probit.sampler import draw_signed_normal, uniforms
+from tuplet.models.probit.sampling.latent_kernels import draw_signed, draw_sweep
+from tuplet.models.probit.sampling.sampler import draw_signed_normal, uniforms
 
 
 def inverted(mean, scale, sign, uniform):

@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression
 
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import UNKNOWN
-from tuplet.rules.calibration import CLIP, learn_calibrator
+from tuplet.models.rules.calibration import CLIP, learn_calibrator
 
 KINDS = ["identity", "platt", "isotonic", "temperature", "dirichlet"]
 

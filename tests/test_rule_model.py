@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 
 from tuplet.core.exceptions import ImpossibleEvidenceError, InputError
+from tuplet.models.rules import NoisyOr, Rule, RuleSet
 from tuplet.models.rules.model import RuleModel
-from tuplet.rules import NoisyOr, Rule, RuleSet
 from tuplet.space import ClassSpace
 
 VARIABLES = {

@@ -24,9 +24,8 @@ from tuplet.models.compared.weighted_stacking import (
     label_similarity,
     stacking_weights,
 )
-from tuplet.models.rules import RuleModel, RuleStackingClassifier
-from tuplet.rules import NoisyOr, Rule, RuleSet
-from tuplet.rules.calibration import learn_calibrator
+from tuplet.models.rules import NoisyOr, Rule, RuleModel, RuleSet, RuleStackingClassifier
+from tuplet.models.rules.calibration import learn_calibrator
 
 
 def data(n=400, seed=0, missing=0.0):

@@ -6,10 +6,10 @@ import pytest
 
 from tuplet.core.exceptions import InputError
 from tuplet.joint.base import all_outcomes
+from tuplet.models.rules import Rule, RuleJoint, compile_rules
+from tuplet.models.rules.explain import contributions, explain, log_odds, rule_effects
 from tuplet.models.rules.model import RuleModel
 from tuplet.plots.rules import plot_rule_effects
-from tuplet.rules import Rule, RuleJoint, compile_rules
-from tuplet.rules.explain import contributions, explain, log_odds, rule_effects
 from tuplet.space import ClassSpace
 
 matplotlib.use("Agg")

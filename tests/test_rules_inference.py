@@ -11,10 +11,10 @@ from tuplet.core.exceptions import ConvergenceWarning, ImpossibleEvidenceError, 
 from tuplet.joint import Search
 from tuplet.joint.base import all_outcomes
 from tuplet.joint.inference import BeliefPropagation
-from tuplet.rules import NoisyOr, Rule, RuleFactor, RuleJoint, compile_rules
-from tuplet.rules.contradiction import culprits
-from tuplet.rules.maxima import Maxima, best_outcomes
-from tuplet.rules.sums import Sums
+from tuplet.models.rules import NoisyOr, Rule, RuleFactor, RuleJoint, compile_rules
+from tuplet.models.rules.inference.contradiction import culprits
+from tuplet.models.rules.inference.maxima import Maxima, best_outcomes
+from tuplet.models.rules.inference.sums import Sums
 from tuplet.space import ClassSpace
 from tuplet.testing import check_joint
 
@@ -313,7 +313,7 @@ def test_a_search_without_budget_says_so():
 def test_later_stages_start_from_what_earlier_ones_found(monkeypatch):
     cards, beliefs, factors = study(8, 10, 10, 4)
     expected, _, _ = best_outcomes(cards, factors, beliefs, 3, 10**6)
-    monkeypatch.setattr("tuplet.rules.maxima._STAGES", ((4, 10), (16, 20), (64, 10**6)))
+    monkeypatch.setattr("tuplet.models.rules.inference.maxima._STAGES", ((4, 10), (16, 20), (64, 10**6)))
     codes, _, proven = best_outcomes(cards, factors, beliefs, 3, 10**6)
     assert proven.all()
     np.testing.assert_array_equal(codes, expected)

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from draws import examples
 from tuplet.core.exceptions import InputError
-from tuplet.rules import Is, Label, NoisyOr, Rule, RuleSet, compile_rules
-from tuplet.rules.formula import And, Iff, Implies, Not, Or, Xor
-from tuplet.rules.parser import parse
+from tuplet.models.rules import Is, Label, NoisyOr, Rule, RuleSet, compile_rules
+from tuplet.models.rules.language.formula import And, Iff, Implies, Not, Or, Xor
+from tuplet.models.rules.language.parser import parse
 from tuplet.space import ClassSpace
 
 WORKER = ClassSpace(

@@ -11,11 +11,16 @@ from draws import examples
 from tuplet.core.exceptions import TupletWarning
 from tuplet.core.typing import UNKNOWN
 from tuplet.joint.base import all_outcomes
-from tuplet.rules import NoisyOr, Rule, RuleJoint, compile_rules
-from tuplet.rules.learning import as_rule, learn_rules
-from tuplet.rules.learning_data import STRONGEST, Evidence, GivenTerm, LearnedTerm
-from tuplet.rules.learning_paper import DenseGradient, PaperSettings, learn_as_in_the_paper, regulariser
-from tuplet.rules.learning_search import Screen, SearchSettings, best_rule, fit_strengths, fit_term
+from tuplet.models.rules import NoisyOr, Rule, RuleJoint, compile_rules
+from tuplet.models.rules.learning.evidence import STRONGEST, Evidence, GivenTerm, LearnedTerm
+from tuplet.models.rules.learning.learner import as_rule, learn_rules
+from tuplet.models.rules.learning.paper import (
+    DenseGradient,
+    PaperSettings,
+    learn_as_in_the_paper,
+    regulariser,
+)
+from tuplet.models.rules.learning.search import Screen, SearchSettings, best_rule, fit_strengths, fit_term
 from tuplet.space import ClassSpace
 
 CARDS = (2, 3, 2, 2)
@@ -222,7 +227,7 @@ def test_contributions_are_what_is_lost_without_a_rule():
 
 
 def test_an_interrupt_keeps_the_rules_so_far(monkeypatch):
-    from tuplet.rules import learning
+    from tuplet.models.rules.learning import learner as learning
 
     calls = []
 

@@ -59,9 +59,9 @@ if TYPE_CHECKING:
         TreeMixtureClassifier,
         WeightedStackingClassifier,
     )
+    from tuplet.models.rules import NoisyOr, Rule, RuleSet
     from tuplet.persistence import load_model, read_header, save_model
     from tuplet.prediction import JointPrediction
-    from tuplet.rules import NoisyOr, Rule, RuleSet
     from tuplet.space import ClassSpace
 
     __version__: str
@@ -86,7 +86,7 @@ else:
             ),
             "tuplet.persistence": "load_model read_header save_model",
             "tuplet.prediction": "JointPrediction",
-            "tuplet.rules": "NoisyOr Rule RuleSet",
+            "tuplet.models.rules": "NoisyOr Rule RuleSet",
             "tuplet.space": "ClassSpace",
             "tuplet.core.typing": "UNKNOWN",
         },
@@ -98,8 +98,8 @@ else:
             "local",
             "losses",
             "metrics",
+            "models",
             "plots",
-            "rules",
             "structure",
             "surface",
             "testing",

@@ -14,7 +14,7 @@ import tuplet
 from tuplet.core.exceptions import InputError
 
 if TYPE_CHECKING:
-    from tuplet.rules.ruleset import RuleSet
+    from tuplet.models.rules.language.ruleset import RuleSet
 
 
 @dataclass(frozen=True)

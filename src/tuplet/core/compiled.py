@@ -3,8 +3,8 @@
 A kernel is a module of plain functions over arrays. `entry` marks those that the library calls, `inner` those
 that only other functions of the same module call; the names of these begin with an underscore. A kernel holds
 all that its functions call and the records that they take, because numba's cache notices changes in the file
-of a function only. Kernels lie in `tuplet.kernels`, or in `_kernels.py` of the package that calls them.
-Nothing is compiled when such a module is imported.
+of a function only. Kernels lie in files named `kernels.py` or `*_kernels.py`, beside the modules that call
+them. Nothing is compiled when such a module is imported.
 
 * If the package was built with a C compiler, `hatch_build.py` has compiled all entries into one extension
   module, which is called. Its name contains a digest of the kernels' sources, so that a module made from
@@ -35,13 +35,13 @@ import numpy as np
 from tuplet.core.exceptions import TupletWarning
 
 KERNELS = (
-    "tuplet.kernels.correlations",
-    "tuplet.kernels.forests",
+    "tuplet.models.probit.sampling.correlation_kernels",
+    "tuplet.models.probit.sampling.forest_kernels",
     "tuplet.joint.ghk_kernels",
-    "tuplet.kernels.latents",
+    "tuplet.models.probit.sampling.latent_kernels",
     "tuplet.local.logistic_kernels",
-    "tuplet.kernels.rules_search",
-    "tuplet.networks._kernels",
+    "tuplet.models.rules.inference.search_kernels",
+    "tuplet.models.generative.networks.kernels",
     "tuplet.structure.kernels",
 )
 """All modules with compiled functions."""

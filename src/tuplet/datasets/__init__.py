@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from tuplet.datasets.files import Chunk, read_chunks, read_svmlight, read_table, write_arff, write_parquet
     from tuplet.datasets.loading import list_datasets, load_dataset, load_penguins
     from tuplet.datasets.sampling import sample_mdc_problem
-    from tuplet.networks import read_bif, write_bif
+    from tuplet.models.generative.networks import read_bif, write_bif
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -18,7 +18,7 @@ else:
             "tuplet.datasets.files": "Chunk read_chunks read_svmlight read_table write_arff write_parquet",
             "tuplet.datasets.loading": "list_datasets load_dataset load_penguins",
             "tuplet.datasets.sampling": "sample_mdc_problem",
-            "tuplet.networks": "read_bif write_bif",
+            "tuplet.models.generative.networks": "read_bif write_bif",
         },
     )
 

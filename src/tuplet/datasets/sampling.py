@@ -10,8 +10,8 @@ import pandas as pd
 
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import Codes, Seed
-from tuplet.networks.bif import read_bif
-from tuplet.networks.network import Network
+from tuplet.models.generative.networks.bif import read_bif
+from tuplet.models.generative.networks.network import Network
 
 
 def sample_mdc_problem(

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import Floats
+from tuplet.models.rules.explain import Explanation
 from tuplet.plots.canvas import BLUE, GREY, INK, ORANGE, PAPER, caption, new_axes, pyplot
-from tuplet.rules.explain import Explanation
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -19,12 +19,17 @@ from tuplet.joint.inference.engine import Engine, Exact
 from tuplet.joint.inference.factor import Factor
 from tuplet.models.base import JointClassifier
 from tuplet.models.generative.files import from_network, to_network
+from tuplet.models.generative.networks.bif import read_bif, write_bif
+from tuplet.models.generative.networks.learners import (
+    LearnerOptions,
+    Structure,
+    default_criterion,
+    learn_structure,
+)
+from tuplet.models.generative.networks.network import Network
+from tuplet.models.generative.networks.scores import CountScorer
+from tuplet.models.generative.networks.three_part import ThreePartGraph
 from tuplet.models.generative.tables import count_tables, gap_factors, known_factors, touched_families
-from tuplet.networks.bif import read_bif, write_bif
-from tuplet.networks.learners import LearnerOptions, Structure, default_criterion, learn_structure
-from tuplet.networks.network import Network
-from tuplet.networks.scores import CountScorer
-from tuplet.networks.three_part import ThreePartGraph
 from tuplet.space.classes import ClassSpace
 from tuplet.space.containers import listing
 from tuplet.space.features.discrete import DiscreteColumns
@@ -51,10 +56,10 @@ class GenerativeBayesNetClassifier(JointClassifier):
         How the graph is learned. "cb-obs", the paper's method: greedy parents along an order that is searched
         for, with bounds on what prediction costs. "tree-tree", "polytree-polytree": trees or polytrees of
         classes and of features. "pure-filter": greedy parents along the order of the columns, classes
-        first. "small-tw": a class tree, and bridges to features within a width. See `tuplet.networks`.
+        first. "small-tw": a class tree, and bridges to features within a width.
     criterion : {"auto", "bic", "aic", "k2", "bdeu"}
-        Score of a family from its counts; see `tuplet.networks.CountScorer`. "auto" is what the paper
-        has: "k2" for "pure-filter", otherwise "bic".
+        Score of a family from its counts; see `CountScorer`. "auto" is the criterion of the paper: "k2" for
+        "pure-filter", otherwise "bic".
     max_parents : int or None
         Largest number of parents of a variable.
     max_component : int or None

@@ -14,8 +14,8 @@ import numpy as np
 
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import Floats
-from tuplet.networks.network import Network
-from tuplet.networks.three_part import ThreePartGraph
+from tuplet.models.generative.networks.network import Network
+from tuplet.models.generative.networks.three_part import ThreePartGraph
 from tuplet.space.classes import ClassSpace
 from tuplet.space.containers import listing
 from tuplet.space.features.discrete import Bins, Column, DiscreteColumns, Values

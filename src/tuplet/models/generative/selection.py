@@ -12,7 +12,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tuplet.core.exceptions import InputError
-from tuplet.networks.scores import CountScorer
+from tuplet.models.generative.networks.scores import CountScorer
 from tuplet.space.classes import ClassSpace
 from tuplet.space.features.discrete import DiscreteColumns
 from tuplet.space.features.inputs import Features, as_pandas, require_finite

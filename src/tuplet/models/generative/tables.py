@@ -20,7 +20,7 @@ from tuplet.core.exceptions import InputError, IntractableError
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.inference.factor import Factor
 from tuplet.joint.inference.plan import cliques_along, min_fill_order
-from tuplet.networks.three_part import ThreePartGraph
+from tuplet.models.generative.networks.three_part import ThreePartGraph
 from tuplet.structure.parents import ParentSets, topological_order
 
 _LARGEST = 2**26

@@ -17,13 +17,13 @@ from tuplet.joint.base import JointDistribution
 from tuplet.joint.probit import Probit
 from tuplet.local.logistic import fit_scaler
 from tuplet.models.probit.report import ProbitReport
+from tuplet.models.probit.sampling.chains import ChainDraws, ChainPlan, Run, run_chains
+from tuplet.models.probit.sampling.correlation import Correlation, Prior, correlation_step
+from tuplet.models.probit.sampling.draws import Draws, MeansAt
+from tuplet.models.probit.sampling.means import MeanSettings
+from tuplet.models.probit.sampling.sampler import label_signs, offsets_of
+from tuplet.models.probit.sampling.summary import convergence_of
 from tuplet.prediction.estimates import warn_outside
-from tuplet.probit.chains import ChainDraws, ChainPlan, Run, run_chains
-from tuplet.probit.correlation import Correlation, Prior, correlation_step
-from tuplet.probit.draws import Draws, MeansAt
-from tuplet.probit.means import MeanSettings
-from tuplet.probit.sampler import label_signs, offsets_of
-from tuplet.probit.summary import convergence_of
 from tuplet.space.classes import ClassSpace
 from tuplet.space.features.inputs import Features
 

@@ -10,9 +10,9 @@ from sklearn.utils.validation import check_is_fitted
 from tuplet.core.progress import Show
 from tuplet.core.typing import Seed
 from tuplet.models.probit.base import ProbitModel, require_number
-from tuplet.probit.correlation import Correlation, Prior
-from tuplet.probit.forests import ForestSettings, load_features
-from tuplet.probit.summary import inclusion_table
+from tuplet.models.probit.sampling.correlation import Correlation, Prior
+from tuplet.models.probit.sampling.forests import ForestSettings, load_features
+from tuplet.models.probit.sampling.summary import inclusion_table
 
 if TYPE_CHECKING:
     import pandas as pd

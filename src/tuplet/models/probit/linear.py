@@ -12,8 +12,8 @@ from tuplet.core.exceptions import InputError
 from tuplet.core.progress import Show
 from tuplet.core.typing import Floats, Seed
 from tuplet.models.probit.base import ProbitModel
-from tuplet.probit.correlation import Correlation, Prior
-from tuplet.probit.means import LinearSettings
+from tuplet.models.probit.sampling.correlation import Correlation, Prior
+from tuplet.models.probit.sampling.means import LinearSettings
 
 
 @final

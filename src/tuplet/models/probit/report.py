@@ -11,8 +11,8 @@ from tuplet.core.delegates import delegate
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import Floats
 from tuplet.models.base import JointClassifier
-from tuplet.probit.draws import Draws
-from tuplet.probit.summary import combination_table, correlation_table
+from tuplet.models.probit.sampling.draws import Draws
+from tuplet.models.probit.sampling.summary import combination_table, correlation_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

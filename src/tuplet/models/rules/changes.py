@@ -10,9 +10,9 @@ import numpy as np
 
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import Floats
+from tuplet.models.rules.language.rule import NoisyOr, Rule
+from tuplet.models.rules.language.ruleset import RuleSet, read_rules
 from tuplet.models.rules.reading import add_to_space, read_priors
-from tuplet.rules.rule import NoisyOr, Rule
-from tuplet.rules.ruleset import RuleSet, read_rules
 from tuplet.space.classes import ClassSpace
 
 

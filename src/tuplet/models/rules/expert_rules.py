@@ -11,13 +11,13 @@ from scipy.special import expit, logit
 
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import Codes, Floats
-from tuplet.rules.compile import compile_rules
-from tuplet.rules.factor import RuleFactor
-from tuplet.rules.learning import Learned, as_rule, learn_rules
-from tuplet.rules.learning_data import Evidence, GivenTerm
-from tuplet.rules.learning_search import SearchSettings
-from tuplet.rules.rule import NoisyOr, Rule
-from tuplet.rules.ruleset import RuleSet
+from tuplet.models.rules.inference.factor import RuleFactor
+from tuplet.models.rules.language.compile import compile_rules
+from tuplet.models.rules.language.rule import NoisyOr, Rule
+from tuplet.models.rules.language.ruleset import RuleSet
+from tuplet.models.rules.learning.evidence import Evidence, GivenTerm
+from tuplet.models.rules.learning.learner import Learned, as_rule, learn_rules
+from tuplet.models.rules.learning.search import SearchSettings
 from tuplet.space.classes import ClassSpace
 
 _LARGEST = 2**12

@@ -13,15 +13,15 @@ from tuplet.core.progress import Show
 from tuplet.core.typing import Floats, Seed
 from tuplet.models.rules.changes import ChangeableRules, KnowledgeBase
 from tuplet.models.rules.expert_rules import compile_expert_rules, learn_beside
+from tuplet.models.rules.explain import Explanation, contributions, explain_row
+from tuplet.models.rules.inference.joint import Method, RuleJoint, check_method
+from tuplet.models.rules.language.compile import compile_rules
+from tuplet.models.rules.language.rule import NoisyOr, Rule
+from tuplet.models.rules.language.ruleset import RuleSet, read_rules
+from tuplet.models.rules.learning.learner import Learned
 from tuplet.models.rules.reading import read_beliefs, read_class_space, read_priors
 from tuplet.models.validation import row_index, validate_weights
 from tuplet.prediction.joint import JointPrediction
-from tuplet.rules.compile import compile_rules
-from tuplet.rules.explain import Explanation, contributions, explain_row
-from tuplet.rules.joint import Method, RuleJoint, check_method
-from tuplet.rules.learning import Learned
-from tuplet.rules.rule import NoisyOr, Rule
-from tuplet.rules.ruleset import RuleSet, read_rules
 from tuplet.space.classes import ClassSpace
 from tuplet.space.rows import require_same_order
 

@@ -13,7 +13,7 @@ import pandas as pd
 
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import Floats
-from tuplet.rules.names import Names
+from tuplet.models.rules.language.names import Names
 from tuplet.space.classes import ClassSpace
 from tuplet.space.containers import listing
 from tuplet.space.labels import as_array

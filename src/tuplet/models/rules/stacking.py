@@ -16,17 +16,17 @@ from tuplet.core.progress import Show
 from tuplet.core.typing import UNKNOWN, Codes, Floats, Seed
 from tuplet.joint.base import JointDistribution
 from tuplet.models.base import JointClassifier
+from tuplet.models.rules.calibration import CalibrationKind, Calibrator, learn_calibrator
 from tuplet.models.rules.changes import ChangeableRules, KnowledgeBase
 from tuplet.models.rules.expert_rules import ExpertRules, compile_expert_rules, learn_beside
+from tuplet.models.rules.explain import Explanation, contributions, explain_row
+from tuplet.models.rules.inference.joint import RuleJoint
+from tuplet.models.rules.language.compile import compile_rules
+from tuplet.models.rules.language.rule import NoisyOr, Rule
+from tuplet.models.rules.language.ruleset import read_rules
+from tuplet.models.rules.learning.learner import Learner
 from tuplet.models.rules.reading import read_priors
 from tuplet.models.rules.sources import HeldOutBeliefs, fitted_source, held_out_beliefs, make_sources
-from tuplet.rules.calibration import CalibrationKind, Calibrator, learn_calibrator
-from tuplet.rules.compile import compile_rules
-from tuplet.rules.explain import Explanation, contributions, explain_row
-from tuplet.rules.joint import RuleJoint
-from tuplet.rules.learning import Learner
-from tuplet.rules.rule import NoisyOr, Rule
-from tuplet.rules.ruleset import read_rules
 from tuplet.space.features.inputs import Features, n_rows
 
 if TYPE_CHECKING:
@@ -323,7 +323,7 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
         columns : list, name, position or slice of positions, optional
             Columns of X that it sees; all of them if None.
         calibrator : Calibrator, optional
-            From `tuplet.rules.calibration.learn_calibrator`.
+            From `tuplet.models.rules.calibration.learn_calibrator`.
         """
         check_is_fitted(self, "space_")
         name = self.space_.names[self.space_.position(name)]

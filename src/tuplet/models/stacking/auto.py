@@ -16,6 +16,7 @@ from tuplet.core.progress import Progress, Show, duration_text
 from tuplet.core.typing import Codes, Floats, Seed
 from tuplet.joint.base import JointDistribution
 from tuplet.models.base import JointClassifier
+from tuplet.models.rules.language.ruleset import RuleSet
 from tuplet.models.stacking.blend import Blend
 from tuplet.models.stacking.candidates import (
     Candidate,
@@ -28,7 +29,6 @@ from tuplet.models.stacking.classifier import named_models
 from tuplet.models.stacking.clock import Clock, Crew
 from tuplet.models.stacking.held_out import Rows, fit_on, make_folds
 from tuplet.models.stacking.race import Race
-from tuplet.rules.ruleset import RuleSet
 from tuplet.space.features.inputs import Features
 
 if TYPE_CHECKING:

@@ -1,0 +1,267 @@
+"""Markov chains of the sampler: burn-in, kept draws and where to go on; several at once in `run_chains`."""
+
+from __future__ import annotations
+
+import copy
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import effective_n_jobs
+from scipy.special import ndtr
+
+from tuplet.core.interrupts import held_interrupts
+from tuplet.core.parallel import one_blas_thread
+from tuplet.core.processes import shared_workers
+from tuplet.core.progress import Progress, Show
+from tuplet.core.typing import Codes, Floats
+from tuplet.models.probit.sampling.correlation import CorrelationStep
+from tuplet.models.probit.sampling.means import MeanDraws, MeanSettings
+from tuplet.models.probit.sampling.sampler import State, init, offsets_of, settled, step
+
+_LOOK = 0.2
+"""Seconds between two looks at how far the processes are."""
+
+
+class Run(NamedTuple):
+    """What chains have kept, and whether they were interrupted."""
+
+    chains: list[ChainDraws]
+    interrupted: bool
+
+
+def run_chains(
+    plan: ChainPlan,
+    rngs: Sequence[np.random.Generator],
+    ends: Sequence[ChainEnd | None],
+    *,
+    n_jobs: int | None = None,
+    show: Show = "auto",
+) -> Run:
+    """Run a chain for each generator; the draws do not depend on `n_jobs`.
+
+    Parameters
+    ----------
+    plan : ChainPlan
+    rngs : sequence of Generator
+    ends : sequence of ChainEnd or None
+        Where each chain goes on from; None for one that begins.
+    n_jobs : int, optional
+        Processes, as joblib counts them. stochtree holds Python's lock, so threads would not help.
+    show : bool or "auto"
+        Whether progress is shown.
+    """
+    n_jobs = min(effective_n_jobs(n_jobs), len(rngs))
+    fresh = [end is None for end in ends]
+    total = sum(plan.n_iterations if new else plan.n_draws * plan.thin for new in fresh)
+    with Progress("Sampling", total, show=show) as progress:
+        run = _side_by_side if n_jobs > 1 else _in_turn
+        return run(plan, rngs, ends, n_jobs, progress)
+
+
+@dataclass(frozen=True)
+class ChainPlan:
+    """What all chains of a fit have in common.
+
+    Parameters
+    ----------
+    X : float array (n, d)
+    signs : int array (q, n)
+        See `State`.
+    means : MeanSettings
+    rule : CorrelationStep
+    n_burn, n_draws, thin : int
+        Iterations that are dropped, draws that are kept after them, and iterations for each of these.
+    """
+
+    X: Floats
+    signs: Codes
+    means: MeanSettings
+    rule: CorrelationStep
+    n_burn: int
+    n_draws: int
+    thin: int = 1
+
+    @property
+    def n_iterations(self) -> int:
+        """Steps of a chain from its start."""
+        return self.n_burn + self.n_draws * self.thin
+
+
+@dataclass(frozen=True)
+class ChainEnd:
+    """Where a chain was when it kept its last draw: enough to go on from."""
+
+    latent: Floats  # (q, n)
+    correlation: Any
+    records: list[Any]  # the mean function of each label
+    rng: np.random.Generator
+
+
+@dataclass(frozen=True)
+class ChainDraws:
+    """What a chain has kept."""
+
+    correlations: Floats  # (draws, q, q)
+    levels: Floats  # (draws, q) mean probability of each label over the training rows
+    means: MeanDraws | None  # None without draws
+    accepted: float  # share of accepted moves of R
+    end: ChainEnd | None
+
+    def __len__(self) -> int:
+        return len(self.correlations)
+
+
+class MarkovChain:
+    """A chain under way.
+
+    Parameters
+    ----------
+    plan : ChainPlan
+    rng : Generator
+        Everything random follows from it.
+    end : ChainEnd, optional
+        Go on from there, without burn-in; `rng` is then not used.
+    """
+
+    def __init__(self, plan: ChainPlan, rng: np.random.Generator, end: ChainEnd | None = None) -> None:
+        self.plan = plan
+        self.rng = rng if end is None else copy.deepcopy(end.rng)
+        blocks = plan.means.blocks(plan.X, len(plan.signs))
+        self.state = (
+            init(plan.signs, blocks, plan.rule, self.rng) if end is None else _resume(plan, blocks, end)
+        )
+        self.n_left = plan.n_iterations if end is None else plan.n_draws * plan.thin
+        self._end: ChainEnd | None = end
+        self._kept: list[tuple[Floats, Floats, list[Any]]] = []
+        self._accepted: list[float] = []
+
+    def advance(self) -> None:
+        """Take one step, and keep it if it is time."""
+        drawing = self.plan.n_draws * self.plan.thin
+        if self.n_left == drawing:
+            self.state = settled(self.state)
+            for block in self.state.blocks:
+                block.settle()
+        self.state, info = step(self.state, self.rng)
+        self.n_left -= 1
+        if self.n_left < drawing:
+            self._accepted.append(info.accepted)
+            if self.n_left % self.plan.thin == 0:
+                self._keep()
+
+    def _keep(self) -> None:
+        state = self.state
+        records = [block.record() for block in state.blocks]
+        end = ChainEnd(state.latent, state.correlation, records, copy.deepcopy(self.rng))
+        # Together at the end, so that an interrupt finds all of a draw or nothing.
+        self._kept.append((state.matrix, ndtr(state.means).mean(axis=1), records))
+        self._end = end
+
+    def draws(self) -> ChainDraws:
+        """Return what has been kept so far."""
+        q = len(self.plan.signs)
+        kept = self._kept
+        return ChainDraws(
+            np.array([draw[0] for draw in kept]).reshape(-1, q, q),
+            np.array([draw[1] for draw in kept]).reshape(-1, q),
+            self.plan.means.collect([draw[2] for draw in kept], self.plan.X.shape[1]) if kept else None,
+            float(np.mean(self._accepted)) if self._accepted else float("nan"),
+            self._end,
+        )
+
+
+def _in_turn(
+    plan: ChainPlan, rngs: Sequence[Any], ends: Sequence[ChainEnd | None], n_jobs: int, progress: Progress
+) -> Run:
+    """Step the chains in turn, so that after an interrupt all have come equally far."""
+    chains: list[MarkovChain] = []
+    try:
+        with held_interrupts() as pressed:
+            chains += [MarkovChain(plan, rng, end) for rng, end in zip(rngs, ends, strict=True)]
+            for chain in _turns(chains):
+                chain.advance()
+                progress.advance()
+                if pressed():
+                    break
+            stopped = pressed()
+    except KeyboardInterrupt:
+        stopped = True
+    return Run([chain.draws() for chain in chains], stopped)
+
+
+def _turns(chains: Sequence[MarkovChain]) -> Iterator[MarkovChain]:
+    """Yield the chains in turn while they have steps left."""
+    while any(chain.n_left for chain in chains):
+        yield from (chain for chain in chains if chain.n_left)
+
+
+def _side_by_side(
+    plan: ChainPlan, rngs: Sequence[Any], ends: Sequence[ChainEnd | None], n_jobs: int, progress: Progress
+) -> Run:
+    """Deal the chains to processes; a shared file holds their progress and whether to stop."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "board"
+        board = np.memmap(path, np.int64, "w+", shape=len(rngs) + 1)
+        tasks: list[Any] = [
+            (rngs[i::n_jobs], ends[i::n_jobs], str(path), i + 1) for i in range(min(n_jobs, len(rngs)))
+        ]
+        workers, threads = shared_workers(), ThreadPoolExecutor(n_jobs)
+        futures: list[Future[list[ChainDraws]]] = []
+        try:
+            with held_interrupts() as pressed:
+                futures += [threads.submit(workers.run, _run_some, plan, *task) for task in tasks]
+                _wait(futures, board, progress, pressed)
+        except KeyboardInterrupt:  # the second: no waiting for steps that are under way
+            board[0] = True
+            workers.restart()
+        threads.shutdown()
+        kept = [f for f in futures if not board[0] or f.exception() is None]
+        answer = Run(_in_order([future.result() for future in kept]), bool(board[0]))
+        del board  # or the folder could not be removed everywhere
+    return answer
+
+
+def _in_order(dealt: list[list[ChainDraws]]) -> list[ChainDraws]:
+    """Return chains that were dealt one to each in turn, in their order."""
+    most = max(map(len, dealt), default=0)
+    return [part[k] for k in range(most) for part in dealt if k < len(part)]
+
+
+def _wait(
+    futures: list[Future[list[ChainDraws]]], board: Any, progress: Progress, pressed: Callable[[], bool]
+) -> None:
+    """Show progress until all are done; after an interrupt the processes are told to stop."""
+    left = set(futures)
+    while left:
+        left = wait(left, _LOOK).not_done
+        progress.advance(steps=int(board[1:].sum()) - progress.done)
+        board[0] = pressed()
+
+
+def _run_some(
+    plan: ChainPlan, rngs: Sequence[Any], ends: Sequence[ChainEnd | None], path: str, place: int
+) -> list[ChainDraws]:
+    """Step some chains in turn: after an interrupt, none of them has nothing to show."""
+    board = np.memmap(path, np.int64, "r+")
+    with one_blas_thread():
+        chains = [MarkovChain(plan, rng, end) for rng, end in zip(rngs, ends, strict=True)]
+        for chain in _turns(chains):
+            if board[0]:
+                break
+            chain.advance()
+            board[place] += 1
+        return [chain.draws() for chain in chains]
+
+
+def _resume(plan: ChainPlan, blocks: Any, end: ChainEnd) -> State:
+    offsets = offsets_of(plan.signs)
+    means = np.stack([block.restore(record) for block, record in zip(blocks, end.records, strict=True)])
+    means += offsets[:, None]
+    return State(
+        plan.signs, offsets, end.latent, means, tuple(blocks), plan.rule, end.correlation, adapting=False
+    )

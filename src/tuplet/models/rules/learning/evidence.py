@@ -1,0 +1,374 @@
+"""What rules are learned from: rows of beliefs and labels, and rules as numbers that an optimiser can change.
+
+`Evidence` computes what a set of rules adds to the log-likelihood of the known labels, and its gradient, by
+exact inference. A rule is a `LearnedTerm`, all of whose parameters are free, or a `GivenTerm`, of which only
+the strength is.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
+from typing import Self, final
+
+import numpy as np
+import numpy.typing as npt
+
+from tuplet.core.typing import UNKNOWN, Codes, Floats
+from tuplet.joint.inference.engine import Exact
+from tuplet.joint.inference.factor import Factor, Problem
+from tuplet.joint.inference.noisy_or import noisy_or
+from tuplet.joint.inference.plan import make_plan
+from tuplet.models.rules.inference.factor import RuleFactor
+
+STRONGEST = float(np.log(0.999 / 0.001))
+"""Largest |logit p| of a learned rule: the leak p = .999 keeps every outcome possible."""
+
+_ENGINE = Exact(chunk_cells=2**18)
+
+_LONG = 2**12
+"""Cells beyond which a given noisy-or rule is not a table: hidden variables then run along its scope."""
+
+
+@dataclass(frozen=True, eq=False)
+class Term(ABC):
+    """A rule f(y) = 1 - Q(y) + Q(y) exp(-strength), where Q(y) is how much the labels y break it.
+
+    It is the `RuleFactor` p (1 - Q) + (1 - p) Q divided by p, where strength = logit p: what breaks the rule
+    wholly (Q = 1) loses `strength` nats. A negative strength rewards.
+
+    Parameters
+    ----------
+    scope : tuple of int
+        Variables, ascending.
+    strength : float
+        logit p.
+    """
+
+    scope: tuple[int, ...]
+    strength: float
+
+    @abstractmethod
+    def breach_table(self) -> Floats:
+        """Q of every cell, (*shape)."""
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, ...]:
+        """Numbers of categories in the scope."""
+
+    @property
+    @abstractmethod
+    def parameters(self) -> Floats:
+        """What can be changed, the strength first."""
+
+    @abstractmethod
+    def moved(self, parameters: Floats) -> Self:
+        """Return the rule with other `parameters`."""
+
+    @abstractmethod
+    def chain(self, by_cell: Floats) -> Floats:
+        """Turn the derivative by log f of every cell (*shape) into the derivative by `parameters`."""
+
+    @property
+    def probability(self) -> float:
+        """The rule's p."""
+        return float(1.0 / (1.0 + np.exp(-self.strength)))
+
+    def log_table(self) -> Floats:
+        """Return log f of every cell, (*shape)."""
+        return np.log1p(self.breach_table() * np.expm1(-self.strength))
+
+    def _by_breach(self, by_cell: Floats) -> Floats:
+        """Return Q / f times the derivative by log f, (*shape)."""
+        breach = self.breach_table()
+        return by_cell * breach / (1.0 + breach * np.expm1(-self.strength))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class LearnedTerm(Term):
+    """A noisy-or rule: Q(y) = exp(-sum of costs_j[y_j]) over the scope.
+
+    In the paper's own form p is .999 and the product of the largest q of every label may be below 1; dividing
+    the labels' q by their largest and moving that number into p gives the same posterior. So every noisy-or
+    rule has one canonical form, in which the least cost of every label is 0 and labels that cost nothing are
+    not in the scope.
+
+    Parameters
+    ----------
+    costs : tuple of arrays (k_j,)
+        -log q of every category, at least 0.
+    """
+
+    costs: tuple[Floats, ...]
+
+    def breach_table(self) -> Floats:
+        """See `Term.breach_table`."""
+        return np.exp(-reduce(np.add.outer, self.costs))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """See `Term.shape`."""
+        return tuple(len(cost) for cost in self.costs)
+
+    @property
+    def parameters(self) -> Floats:
+        """Strength and costs side by side, (1 + sum of k_j,)."""
+        return np.concatenate([[self.strength], *self.costs])
+
+    def moved(self, parameters: Floats) -> LearnedTerm:
+        """See `Term.moved`."""
+        ends = np.cumsum(self.shape)[:-1]
+        return LearnedTerm(self.scope, float(parameters[0]), tuple(np.split(parameters[1:], ends)))
+
+    def chain(self, by_cell: Floats) -> Floats:
+        """See `Term.chain`."""
+        scaled = self._by_breach(by_cell)
+        drop = -np.expm1(-self.strength)
+        axes = range(scaled.ndim)
+        sums = [drop * scaled.sum(axis=tuple(a for a in axes if a != axis)) for axis in axes]
+        return np.concatenate([[-np.exp(-self.strength) * scaled.sum()], *sums])
+
+    def canonical(self, negligible: float = 0.0) -> LearnedTerm | None:
+        """Return the same rule with least costs of 0 and without labels that do not matter; None if empty.
+
+        A label does not matter if its costs differ by no more than `negligible`.
+        """
+        least = [float(cost.min()) for cost in self.costs]
+        kept = [j for j, cost in enumerate(self.costs) if np.ptp(cost) > negligible]
+        share = np.exp(-sum(least))
+        strength = -np.log1p(share * np.expm1(-self.strength))
+        if not kept or strength == 0:
+            return None
+        return LearnedTerm(
+            tuple(self.scope[j] for j in kept), float(strength), tuple(self.costs[j] - least[j] for j in kept)
+        )
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class GivenTerm(Term):
+    """An expert's rule whose probability is learned: Q is given.
+
+    Parameters
+    ----------
+    breach : array, shape (cards of the scope)
+        Q: how much every combination breaks the rule.
+    """
+
+    breach: Floats
+
+    def breach_table(self) -> Floats:
+        """See `Term.breach_table`."""
+        return self.breach
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """See `Term.shape`."""
+        return self.breach.shape
+
+    @property
+    def parameters(self) -> Floats:
+        """The strength alone, (1,)."""
+        return np.array([self.strength])
+
+    def moved(self, parameters: Floats) -> GivenTerm:
+        """See `Term.moved`."""
+        return GivenTerm(self.scope, float(parameters[0]), self.breach)
+
+    def chain(self, by_cell: Floats) -> Floats:
+        """See `Term.chain`."""
+        return np.array([-np.exp(-self.strength) * self._by_breach(by_cell).sum()])
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """n rows with beliefs about m class variables, their labels as far as known, weights, and given rules.
+
+    Parameters
+    ----------
+    log_beliefs : tuple of arrays (n, k_j)
+        Normalised.
+    codes : array, shape (n, m)
+        `UNKNOWN` where a label is missing.
+    weights : array, shape (n,)
+    given : tuple of RuleFactor
+        Rules that hold whatever is learned.
+    """
+
+    log_beliefs: tuple[Floats, ...]
+    codes: Codes
+    weights: Floats
+    given: tuple[RuleFactor, ...] = ()
+
+    @cached_property
+    def cards(self) -> tuple[int, ...]:
+        """Numbers of categories."""
+        return tuple(table.shape[1] for table in self.log_beliefs)
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return len(self.codes)
+
+    @cached_property
+    def complete(self) -> Codes:
+        """Codes (n, m) with 0 in the place of what is missing."""
+        return np.where(self.codes == UNKNOWN, 0, self.codes)
+
+    @cached_property
+    def partial(self) -> npt.NDArray[np.intp]:
+        """Rows in which some label is missing."""
+        return np.flatnonzero((self.codes == UNKNOWN).any(axis=1))
+
+    def rows(self, rows: npt.NDArray[np.intp]) -> Evidence:
+        """Return some rows."""
+        tables = tuple(table[rows] for table in self.log_beliefs)
+        return replace(self, log_beliefs=tables, codes=self.codes[rows], weights=self.weights[rows])
+
+    @cached_property
+    def clamped(self) -> Evidence:
+        """The rows of `partial`, with beliefs that are certain of the known labels."""
+        part = self.rows(self.partial)
+        tables = []
+        for table, code in zip(part.log_beliefs, part.codes.T, strict=True):
+            surely = np.where(np.arange(table.shape[1]) == code[:, None], 0.0, -np.inf)
+            tables.append(np.where(code[:, None] == UNKNOWN, table, surely))
+        return replace(part, log_beliefs=tuple(tables))
+
+    def possible(self) -> npt.NDArray[np.intp]:
+        """Return the rows whose known labels the given rules allow."""
+        if not self.given:
+            return np.arange(self.n)
+        weight = sum((factor.log_values(self.complete) for factor in self.given), np.zeros(self.n))
+        if len(self.partial):
+            weight[self.partial] = self.clamped.log_partition(())
+        return np.flatnonzero(np.isfinite(weight))
+
+    # -- passes -------------------------------------------------------------------------------------------
+
+    def problem(self, terms: Sequence[Term], extra: Sequence[tuple[int, ...]] = ()) -> Problem:
+        """Return the posterior as a product of factors over the variables that rules or `extra` name.
+
+        The factors of the terms come first, then those of `extra`, which are constant. Variables that no rule
+        names are independent of all others and add nothing.
+        """
+        scopes = [*(term.scope for term in terms), *extra, *(factor.scope for factor in self.given)]
+        named = sorted({v for scope in scopes for v in scope})
+        place = {v: i for i, v in enumerate(named)}
+        cards = [self.cards[v] for v in named]
+        factors = [Factor(tuple(place[v] for v in t.scope), t.log_table()[..., None]) for t in terms]
+        for scope in extra:
+            shape = tuple(self.cards[v] for v in scope)
+            factors.append(Factor(tuple(place[v] for v in scope), np.zeros((*shape, 1))))
+        factors += [Factor((i,), self.log_beliefs[v].T) for v, i in place.items()]
+        for rule in self.given:
+            new = _given_factors(rule, place, len(cards))
+            cards += [2] * (len(new) - 1)
+            factors += new
+        return Problem(tuple(cards), tuple(factors), self.n, len(named))
+
+    def cells_with(self, terms: Sequence[Term], *more: tuple[int, ...]) -> int:
+        """Return the cells of all tables of one row that sums need when rules over more scopes are added."""
+        cards, scopes = self._structure([*(term.scope for term in terms), *more])
+        return sum(make_plan(cards, scopes, frozenset()).sizes)
+
+    def _structure(
+        self, scopes: Sequence[tuple[int, ...]]
+    ) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
+        """Return cards and scopes of the product of these factors and the given rules, without numbers."""
+        if self.given:
+            problem = self.problem((), scopes)
+            return problem.cards, problem.scopes
+        named = sorted({v for scope in scopes for v in scope})
+        place = {v: i for i, v in enumerate(named)}
+        cards = tuple(self.cards[v] for v in named)
+        return cards, tuple(tuple(place[v] for v in scope) for scope in dict.fromkeys(scopes))
+
+    def log_partition(self, terms: Sequence[Term]) -> Floats:
+        """Return log Z (n,): how far the beliefs agree with the rules."""
+        if not terms and not self.given:
+            return np.zeros(self.n)
+        return _ENGINE.log_partition(self.problem(terms))
+
+    def marginals_of(self, terms: Sequence[Term], scope: tuple[int, ...]) -> Floats:
+        """Return the posterior of the cells of a scope under the rules, (cells, n)."""
+        answers = _ENGINE.factor_marginals(self.problem(terms, [scope]))
+        return answers[len(terms)].reshape(-1, self.n)
+
+    def truth_of(self, terms: Sequence[Term], scope: tuple[int, ...]) -> Floats:
+        """Return the posterior of the cells of a scope under rules and known labels, (cells, n)."""
+        truth = np.zeros((math.prod(self.cards[v] for v in scope), self.n))
+        truth[_cells_of(scope, self.cards, self.complete), np.arange(self.n)] = 1.0
+        if len(self.partial):
+            truth[:, self.partial] = self.clamped.marginals_of(terms, scope)
+        return truth
+
+    def sample(self, terms: Sequence[Term], size: int, rng: np.random.Generator) -> Codes:
+        """Return draws of all variables from the posterior, (size, n, m)."""
+        every = [(v,) for v in range(len(self.cards))]
+        return _ENGINE.sample(self.problem(terms, every), size, rng)
+
+    def log_gain(self, terms: Sequence[Term]) -> Floats:
+        """Return what rules add to the log-probability of the known labels of every row, (n,).
+
+        To be added to their log-probability under the beliefs and the given rules.
+        """
+        if not terms:
+            return np.zeros(self.n)
+        known = np.zeros(self.n)
+        for term in terms:
+            known += term.log_table().reshape(-1)[_cells_of(term.scope, self.cards, self.complete)]
+        if len(self.partial):
+            part = self.clamped
+            known[self.partial] = part.log_partition(terms) - part._given_partition
+        return known - self.log_partition(terms) + self._given_partition
+
+    @cached_property
+    def _given_partition(self) -> Floats:
+        return self.log_partition(())
+
+    def value_and_gradient(self, terms: Sequence[Term]) -> tuple[float, list[Floats]]:
+        """Return the weighted sum of `log_gain` and its derivatives by the parameters of every term."""
+        return float(self.weights @ self.log_gain(terms)), self.gradient(terms)
+
+    def gradient(self, terms: Sequence[Term]) -> list[Floats]:
+        """Return the derivatives of the weighted sum of `log_gain` by the parameters of every term.
+
+        d log Z / d log f(cell) is the posterior probability of the cell, so one calibrated pass (two with
+        missing labels) gives all of them.
+        """
+        expected = self._expected(terms)
+        full = np.delete(np.arange(self.n), self.partial)
+        inside = self.clamped._expected(terms) if len(self.partial) else None
+        gradient = []
+        for i, term in enumerate(terms):
+            cells = _cells_of(term.scope, self.cards, self.complete[full])
+            counts = np.bincount(cells, self.weights[full], minlength=expected[i].size)
+            observed: Floats = counts.astype(float).reshape(term.shape)
+            if inside is not None:
+                observed = observed + inside[i]
+            gradient.append(term.chain(observed - expected[i]))
+        return gradient
+
+    def _expected(self, terms: Sequence[Term]) -> list[Floats]:
+        """Return the weighted number of rows in every cell of every term under the posterior, (*shape)."""
+        answers = _ENGINE.factor_marginals(self.problem(terms))[: len(terms)]
+        return [answer @ self.weights for answer in answers]
+
+
+def _given_factors(rule: RuleFactor, place: dict[int, int], first_hidden: int) -> list[Factor]:
+    scope = tuple(place[v] for v in rule.scope)
+    if rule.q is None or rule.n_cells <= _LONG:
+        return [Factor(scope, rule.log_table()[..., None])]
+    return noisy_or(scope, rule.q, rule.p, first_hidden)
+
+
+def _cells_of(scope: Sequence[int], cards: Sequence[int], codes: Codes) -> Codes:
+    """Return the number of the cell of a scope's table that every row of codes (n, m) falls into, (n,)."""
+    shape = tuple(cards[v] for v in scope)
+    return np.ravel_multi_index(tuple(codes[:, v] for v in scope), shape)
