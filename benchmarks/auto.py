@@ -38,8 +38,8 @@ from sklearn.model_selection import KFold
 
 from benchmark_sets import benchmark_names, load_benchmark
 from tuplet import AutoJointClassifier
-from tuplet.datasets import Dataset, load_penguins
 from tuplet.evaluate import default_peers
+from tuplet.io import Dataset, load_penguins
 from tuplet.metrics import exact_match
 from tuplet.surface.comparisons import markdown_table
 

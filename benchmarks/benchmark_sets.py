@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from tuplet.core.exceptions import InputError
-from tuplet.datasets import Dataset, read_table
+from tuplet.io import Dataset, read_table
 
 
 def read_manifest() -> dict[str, dict[str, Any]]:

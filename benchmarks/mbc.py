@@ -37,9 +37,9 @@ from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 
 from tuplet import GenerativeBayesNetClassifier, InformationGainFilter, PriorClassifier
-from tuplet.datasets import sample_mdc_problem
 from tuplet.evaluate import Comparison, compare
 from tuplet.evaluate.statistics import all_pairs, friedman_aligned, versus_control, wilcoxon
+from tuplet.io import sample_mdc_problem
 from tuplet.joint.inference import Exact
 from tuplet.metrics import SCORERS, DecisionScorer, hamming_score
 from tuplet.models.generative.networks import CountScorer

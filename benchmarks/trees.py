@@ -39,8 +39,8 @@ from tuplet import (
     TreeEnsembleClassifier,
     TreeMixtureClassifier,
 )
-from tuplet.datasets import Dataset
 from tuplet.evaluate import Comparison, StratifiedFolds, compare
+from tuplet.io import Dataset
 from tuplet.metrics import SCORERS, DecisionScorer, macro_f1, micro_f1
 from tuplet.surface.comparisons import markdown_table
 

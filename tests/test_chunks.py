@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tuplet.core.exceptions import DataFormatError, InputError
-from tuplet.datasets import load_penguins, read_table, write_arff, write_parquet
-from tuplet.datasets.files.chunks import read_chunks
+from tuplet.io import load_penguins, read_table, write_arff, write_parquet
+from tuplet.io.tables.chunks import read_chunks
 
 cells = st.text(st.sampled_from('ab,;"\n\t 1é'), max_size=6)
 

@@ -19,7 +19,7 @@ from tuplet.cli.app import app
 from tuplet.cli.catalogue import ESTIMATORS, MODELS, make_model, split_names
 from tuplet.cli.data import write_dataset
 from tuplet.core.exceptions import InputError
-from tuplet.datasets import Dataset, read_table
+from tuplet.io import Dataset, read_table
 
 runner = CliRunner()
 TARGETS = "species,island,sex"

@@ -26,10 +26,10 @@ from troubled import Hungry, Moody, Noted, fits_noted
 from tuplet import ChainClassifier, DecisionClassifier, IndependentClassifier, PriorClassifier
 from tuplet.core.exceptions import InputError, TupletWarning
 from tuplet.core.processes import StoppedError, Workers
-from tuplet.datasets import Dataset
 from tuplet.evaluate import work
 from tuplet.evaluate.compare import compare
 from tuplet.evaluate.comparison import Comparison
+from tuplet.io import Dataset
 from tuplet.losses import CostMatrix
 from tuplet.metrics import SCORERS, loss_scorer
 

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from tuplet.core.exceptions import InputError
-from tuplet.datasets import Dataset, list_datasets, load_dataset, load_penguins
-from tuplet.datasets.loading import OPENML
+from tuplet.io import Dataset, list_datasets, load_dataset, load_penguins
+from tuplet.io.loading import OPENML
 from tuplet.space import ClassSpace
 
 # -- penguins ----------------------------------------------------------------------------------------------

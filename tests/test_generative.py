@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 
 from draws import examples
 from tuplet.core.exceptions import InputError, IntractableError
-from tuplet.datasets import load_penguins, sample_mdc_problem
+from tuplet.io import load_penguins, sample_mdc_problem
 from tuplet.joint.inference.plan import make_plan
 from tuplet.models import GenerativeBayesNetClassifier, InformationGainFilter
 from tuplet.models.generative.networks import Network, ThreePartGraph

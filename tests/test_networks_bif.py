@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from draws import examples
 from tuplet.core.exceptions import InputError
-from tuplet.datasets import read_bif, sample_mdc_problem, write_bif
+from tuplet.io import read_bif, sample_mdc_problem, write_bif
 from tuplet.models.generative.networks import Network, bif_text
 
 gum = pytest.importorskip("pyagrum")

@@ -34,6 +34,9 @@ from all_models import MODELS, data, fitted, table
 from tuplet import MixedNaiveBayes, RuleSet, TemperatureScaled
 from tuplet.core.exceptions import ModelFileError
 from tuplet.evaluate import StratifiedFolds
+from tuplet.io.saved_models import load_model, read_header, save_model
+from tuplet.io.saved_models.recipes import rewrite
+from tuplet.io.saved_models.registry import NAMES, walk
 from tuplet.joint import Enumerate, MonteCarlo
 from tuplet.joint.base import all_outcomes
 from tuplet.joint.inference import BeliefPropagation
@@ -50,9 +53,6 @@ from tuplet.models import (
     ProbitClassifier,
     RuleStackingClassifier,
 )
-from tuplet.persistence import load_model, read_header, save_model
-from tuplet.persistence.recipes import rewrite
-from tuplet.persistence.registry import NAMES, walk
 
 skops = pytest.importorskip("skops.io")
 
@@ -83,7 +83,7 @@ def assert_registered(model):
     """Every class of tuplet in a model has a name, and no file has a module of tuplet."""
     ours = {path for path in types_in(skops.dumps(rewrite(model))) if path.startswith("tuplet.")}
     missing = sorted(path for path in ours if path not in NAMES)
-    assert not missing, f"tuplet.persistence.registry lacks {', '.join(missing)}"
+    assert not missing, f"tuplet.io.saved_models.registry lacks {', '.join(missing)}"
 
 
 def assert_no_modules(path):

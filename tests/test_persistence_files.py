@@ -17,10 +17,10 @@ from sklearn.tree import DecisionTreeClassifier
 
 from draws import examples
 from tuplet.core.exceptions import MissingDependencyError, ModelFileError, TupletWarning
+from tuplet.io.saved_models import load_model, read_header, save_model
+from tuplet.io.saved_models.archive import FORMAT
 from tuplet.losses import Hamming
 from tuplet.models import IndependentClassifier, PriorClassifier
-from tuplet.persistence import load_model, read_header, save_model
-from tuplet.persistence.archive import FORMAT
 
 pytest.importorskip("skops")
 
@@ -257,7 +257,7 @@ FORGERIES = {
     "command line": node("ObjectNode", "tuplet.cli.app.Typer"),
     "recipe as object": node("ObjectNode", "tuplet.Recipe"),
     "recipe by its module": node(
-        "ConstructorFromReduceNode", "tuplet.persistence.recipes.Recipe", content=words("tree")
+        "ConstructorFromReduceNode", "tuplet.io.saved_models.recipes.Recipe", content=words("tree")
     ),
     "unknown recipe": node("ConstructorFromReduceNode", "tuplet.Recipe", content=words("bomb")),
     "bad recipe": node("ConstructorFromReduceNode", "tuplet.Recipe", content=words("tree")),

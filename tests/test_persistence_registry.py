@@ -7,9 +7,9 @@ from importlib import import_module
 import numpy as np
 import pytest
 
+from tuplet.io.saved_models import save_model
+from tuplet.io.saved_models.registry import NAMES, OBJECTS, RECIPES, TUPLES
 from tuplet.models import ChainClassifier
-from tuplet.persistence import save_model
-from tuplet.persistence.registry import NAMES, OBJECTS, RECIPES, TUPLES
 
 ALL = [*OBJECTS.items(), *TUPLES.items(), *RECIPES.items()]
 

@@ -19,9 +19,9 @@ from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 from benchmark_sets import load_benchmark
 from draws import examples
 from tuplet.core.exceptions import DataFormatError, InputError, NoTargetsError, TupletError
-from tuplet.datasets import Dataset, read_svmlight, read_table, write_arff, write_parquet
-from tuplet.datasets.files.chunks import read_chunks
-from tuplet.datasets.files.mat import read_mat_variables
+from tuplet.io import Dataset, read_svmlight, read_table, write_arff, write_parquet
+from tuplet.io.tables.chunks import read_chunks
+from tuplet.io.tables.mat import read_mat_variables
 
 # -- CSV and TSV -------------------------------------------------------------------------------------------
 
@@ -378,7 +378,7 @@ def test_broken_arff_files(text, line, message):
 
 
 def test_a_sparse_file_that_does_not_fit_is_refused(monkeypatch):
-    monkeypatch.setattr("tuplet.datasets.files.source.MAX_CELLS", 30)
+    monkeypatch.setattr("tuplet.io.tables.source.MAX_CELLS", 30)
     with pytest.raises(DataFormatError, match="6 rows of 6 columns are more than the 30 cells"):
         read_table(StringIO(SPARSE.replace("1,no,0,s,3,z", "{}")), "b")
 

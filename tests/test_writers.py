@@ -13,7 +13,7 @@ from benchmark_sets import load_benchmark
 from draws import examples
 from tuplet.core.atomic_files import open_atomic
 from tuplet.core.exceptions import InputError
-from tuplet.datasets import Dataset, load_penguins, read_table, write_arff, write_parquet
+from tuplet.io import Dataset, load_penguins, read_table, write_arff, write_parquet
 
 WRITERS = {
     "arff": write_arff,

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 from tuplet.core.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from tuplet import datasets, evaluate, joint, losses, metrics
+    from tuplet import evaluate, io, joint, losses, metrics
     from tuplet.core.exceptions import TupletError, TupletWarning
     from tuplet.core.typing import UNKNOWN
-    from tuplet.datasets import (
+    from tuplet.io import (
         list_datasets,
         load_dataset,
         load_penguins,
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         write_arff,
         write_parquet,
     )
+    from tuplet.io.saved_models import load_model, read_header, save_model
     from tuplet.local import MixedNaiveBayes, TemperatureScaled, default_estimator
     from tuplet.models import (
         AutoJointClassifier,
@@ -60,7 +61,6 @@ if TYPE_CHECKING:
         WeightedStackingClassifier,
     )
     from tuplet.models.rules import NoisyOr, Rule, RuleSet
-    from tuplet.persistence import load_model, read_header, save_model
     from tuplet.prediction import JointPrediction
     from tuplet.space import ClassSpace
 
@@ -69,7 +69,7 @@ else:
     _get, __dir__ = lazy_names(
         __name__,
         {
-            "tuplet.datasets": (
+            "tuplet.io": (
                 "list_datasets load_dataset load_penguins read_chunks read_svmlight read_table "
                 "sample_mdc_problem write_arff write_parquet"
             ),
@@ -84,7 +84,7 @@ else:
                 "RuleStackingClassifier SharedForestClassifier StackedFeaturesClassifier TreeClassifier "
                 "TreeEnsembleClassifier TreeMixtureClassifier WeightedStackingClassifier"
             ),
-            "tuplet.persistence": "load_model read_header save_model",
+            "tuplet.io.saved_models": "load_model read_header save_model",
             "tuplet.prediction": "JointPrediction",
             "tuplet.models.rules": "NoisyOr Rule RuleSet",
             "tuplet.space": "ClassSpace",
@@ -92,8 +92,8 @@ else:
         },
         modules=(
             "core",
-            "datasets",
             "evaluate",
+            "io",
             "joint",
             "local",
             "losses",
@@ -151,9 +151,9 @@ __all__ = [
     "TupletError",
     "TupletWarning",
     "WeightedStackingClassifier",
-    "datasets",
     "default_estimator",
     "evaluate",
+    "io",
     "joint",
     "list_datasets",
     "load_dataset",

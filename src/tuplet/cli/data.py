@@ -14,14 +14,14 @@ from pandas.api.types import is_bool_dtype, is_datetime64_any_dtype, is_numeric_
 from tuplet.cli.terminal import out, remark, say, show
 from tuplet.core.atomic_files import write_bytes
 from tuplet.core.exceptions import InputError
-from tuplet.datasets.base import Dataset
-from tuplet.datasets.files.arff_writer import write_arff
-from tuplet.datasets.files.parquet import write_parquet
-from tuplet.datasets.files.source import suffix_format
-from tuplet.datasets.files.table import all_columns
-from tuplet.datasets.files.text import MISSING
-from tuplet.datasets.loading import list_datasets, load_dataset
-from tuplet.persistence.archive import ModelHeader
+from tuplet.io.dataset import Dataset
+from tuplet.io.loading import list_datasets, load_dataset
+from tuplet.io.saved_models.archive import ModelHeader
+from tuplet.io.tables.arff_writer import write_arff
+from tuplet.io.tables.parquet import write_parquet
+from tuplet.io.tables.source import suffix_format
+from tuplet.io.tables.table import all_columns
+from tuplet.io.tables.text import MISSING
 from tuplet.space.words import clip, first_words
 
 _WRITERS = ("arff", "csv", "parquet", "tsv")

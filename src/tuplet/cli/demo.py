@@ -8,8 +8,8 @@ from rich.console import Console
 from rich.table import Table
 from sklearn.model_selection import KFold
 
-from tuplet.datasets.loading import load_penguins
 from tuplet.evaluate.compare import compare
+from tuplet.io.loading import load_penguins
 from tuplet.losses.abstain import Abstain
 from tuplet.losses.base import Loss
 from tuplet.losses.costs import CostMatrix

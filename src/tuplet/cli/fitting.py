@@ -17,14 +17,14 @@ from tuplet.cli.predicting import label_frame
 from tuplet.cli.tables import ModelColumns
 from tuplet.cli.terminal import note, out, remark, say, show
 from tuplet.core.exceptions import InputError
-from tuplet.datasets.base import Dataset
 from tuplet.evaluate.compare import compare
 from tuplet.evaluate.peers.catalogue import default_peers
 from tuplet.evaluate.work import CachedPrediction
+from tuplet.io.dataset import Dataset
+from tuplet.io.saved_models.files import require_skops, save_model
 from tuplet.metrics.decisions import exact_match
 from tuplet.metrics.scorers import get_scorer
 from tuplet.models.independent import IndependentClassifier
-from tuplet.persistence.files import require_skops, save_model
 from tuplet.prediction.joint import JointPrediction
 from tuplet.space.classes import ClassSpace
 from tuplet.space.containers import listing

@@ -18,7 +18,7 @@ from tuplet.cli.terminal import is_special
 from tuplet.core.atomic_files import open_atomic
 from tuplet.core.exceptions import InputError, MissingDependencyError
 from tuplet.core.typing import Floats
-from tuplet.datasets.files.source import SUFFIXES
+from tuplet.io.tables.source import SUFFIXES
 
 FORMATS = ("csv", "tsv", "parquet", "jsonl")
 _SUFFIXES = {suffix: format for suffix, format in SUFFIXES.items() if format in FORMATS} | dict.fromkeys(

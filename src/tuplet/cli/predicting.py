@@ -17,8 +17,8 @@ from tuplet.cli.terminal import note, out, show
 from tuplet.core.exceptions import InputError, IntractableError, LabelError
 from tuplet.core.progress import Progress
 from tuplet.core.typing import UNKNOWN, Codes
-from tuplet.datasets.files.chunks import Chunk
-from tuplet.datasets.files.table import as_label
+from tuplet.io.tables.chunks import Chunk
+from tuplet.io.tables.table import as_label
 from tuplet.losses.base import Loss
 from tuplet.prediction.dependence import mean_information
 from tuplet.prediction.joint import JointPrediction

@@ -15,10 +15,10 @@ from pandas.api.types import is_string_dtype
 from tuplet.cli.catalogue import split_names
 from tuplet.cli.terminal import is_special
 from tuplet.core.exceptions import InputError, NoTargetsError
-from tuplet.datasets.base import Dataset
-from tuplet.datasets.files.chunks import Chunk, read_chunks
-from tuplet.datasets.files.read import read_table
-from tuplet.datasets.files.table import as_dates, as_label
+from tuplet.io.dataset import Dataset
+from tuplet.io.tables.chunks import Chunk, read_chunks
+from tuplet.io.tables.read import read_table
+from tuplet.io.tables.table import as_dates, as_label
 from tuplet.space.containers import listing
 
 _BLOCK = 2_000_000

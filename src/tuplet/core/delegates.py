@@ -20,7 +20,7 @@ DELEGATES = {
     "markdown_table": "tuplet.surface.comparisons.markdown:markdown_table",
     "score_plots": "tuplet.surface.comparisons.views:ScorePlots",
     "text_table": "tuplet.surface.comparisons.terminal:text_table",
-    "save_model": "tuplet.persistence:save_model",
+    "save_model": "tuplet.io.saved_models:save_model",
     "write_report": "tuplet.report:write_report",
     "plot_class_feature_graph": "tuplet.plots.graph:plot_class_feature_graph",
     "plot_correlations": "tuplet.plots:plot_correlations",

@@ -15,8 +15,6 @@ from sklearn.utils import get_tags
 from tuplet.core.exceptions import InputError
 from tuplet.core.processes import Workers
 from tuplet.core.progress import Show
-from tuplet.datasets.base import Dataset
-from tuplet.datasets.loading import load_dataset
 from tuplet.evaluate.comparison import FACTS, Comparison
 from tuplet.evaluate.fingerprint import data_digest, describe
 from tuplet.evaluate.folds import make_folds
@@ -24,6 +22,8 @@ from tuplet.evaluate.jobs import FoldPlan, Job, Terms, run_all
 from tuplet.evaluate.peers.classifier import PeerClassifier
 from tuplet.evaluate.store import Store
 from tuplet.evaluate.work import Scorer
+from tuplet.io.dataset import Dataset
+from tuplet.io.loading import load_dataset
 from tuplet.metrics.scorers import SCORERS, get_scorer
 from tuplet.space.containers import open_table
 

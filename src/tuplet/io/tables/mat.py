@@ -17,8 +17,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from tuplet.core.typing import Floats
-from tuplet.datasets.files.source import MAX_CELLS, FileContent
-from tuplet.datasets.files.table import FileTable
+from tuplet.io.tables.source import MAX_CELLS, FileContent
+from tuplet.io.tables.table import FileTable
 
 _DATA, _TARGET = ("data", "X"), ("target", "targets", "Y")
 _HDF = b"\x89HDF\r\n\x1a\n"

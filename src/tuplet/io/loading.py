@@ -16,7 +16,7 @@ from typing import Any, Literal, overload
 import pandas as pd
 
 from tuplet.core.exceptions import InputError
-from tuplet.datasets.base import Dataset
+from tuplet.io.dataset import Dataset
 
 _CLASSES = ["species", "island", "sex"]
 
@@ -84,7 +84,7 @@ def load_penguins(return_X_y: bool = False) -> Dataset | tuple[pd.DataFrame, pd.
     >>> int(Y["sex"].isna().sum())
     11
     """
-    with (files("tuplet.datasets") / "penguins.csv").open(encoding="utf-8") as file:
+    with (files("tuplet.io") / "penguins.csv").open(encoding="utf-8") as file:
         frame = pd.read_csv(file)
     X, Y = frame.drop(columns=_CLASSES), frame[_CLASSES].copy()
     return (X, Y) if return_X_y else Dataset("penguins", X, Y, _DESCRIPTION)

@@ -11,9 +11,9 @@ import pandas as pd
 
 from tuplet.core.atomic_files import write_bytes
 from tuplet.core.exceptions import InputError, MissingDependencyError
-from tuplet.datasets.base import Dataset
-from tuplet.datasets.files.source import FileContent, Where
-from tuplet.datasets.files.table import FileTable, all_columns, apply_note, make_note, require_writable
+from tuplet.io.dataset import Dataset
+from tuplet.io.tables.source import FileContent, Where
+from tuplet.io.tables.table import FileTable, all_columns, apply_note, make_note, require_writable
 
 _KEY = b"tuplet"
 
@@ -117,7 +117,7 @@ def write_parquet(dataset: Dataset, path: Where) -> None:
     Examples
     --------
     >>> from io import BytesIO
-    >>> from tuplet.datasets import load_penguins, read_table
+    >>> from tuplet.io import load_penguins, read_table
     >>> file = BytesIO()
     >>> write_parquet(load_penguins(), file)
     >>> read_table(BytesIO(file.getvalue()))

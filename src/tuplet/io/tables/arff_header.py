@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from tuplet.datasets.files.source import FileContent
+from tuplet.io.tables.source import FileContent
 
 _QUOTED = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
 

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from tuplet.datasets.files.source import FileContent, Where, open_source, require_cells
-from tuplet.datasets.files.table import FileTable
+from tuplet.io.tables.source import FileContent, Where, open_source, require_cells
+from tuplet.io.tables.table import FileTable
 
 _LAST_INDEX = 2**31 - 2
 

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 from xml.sax.saxutils import quoteattr
 
 from tuplet.core.exceptions import InputError
-from tuplet.datasets.files.source import FileContent
+from tuplet.io.tables.source import FileContent
 
 Target: TypeAlias = str | int | slice | re.Pattern[str]
 Targets: TypeAlias = Target | Sequence[Target]

@@ -12,8 +12,8 @@ import pandas as pd
 from pandas.api.types import is_string_dtype
 
 from tuplet.core.exceptions import InputError
-from tuplet.datasets.base import Dataset
-from tuplet.datasets.files.source import FileContent
+from tuplet.io.dataset import Dataset
+from tuplet.io.tables.source import FileContent
 
 _ZONE = r"(?:Z|[+-]\d\d:?\d\d)"
 _ZONED = re.compile(rf".*\d\d:\d\d.*{_ZONE}")

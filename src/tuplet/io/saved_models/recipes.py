@@ -24,7 +24,7 @@ from scipy import sparse
 from sklearn.utils import check_array
 
 from tuplet.core.exceptions import InputError, MissingDependencyError, ModelFileError
-from tuplet.persistence import compiled
+from tuplet.io.saved_models import compiled
 
 Parts = tuple[str, tuple[Any, ...]]
 """Kind of a recipe, and what it is made of."""

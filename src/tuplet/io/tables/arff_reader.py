@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from tuplet.datasets.files.arff_header import (
+from tuplet.io.tables.arff_header import (
     Attribute,
     BadTokenError,
     Header,
@@ -18,8 +18,8 @@ from tuplet.datasets.files.arff_header import (
     split_pairs,
     without_comment,
 )
-from tuplet.datasets.files.source import FileContent, require_cells
-from tuplet.datasets.files.table import FileTable, apply_note
+from tuplet.io.tables.source import FileContent, require_cells
+from tuplet.io.tables.table import FileTable, apply_note
 
 _Tokens = Sequence[str | None]
 

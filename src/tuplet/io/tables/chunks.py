@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tuplet.datasets.files.parquet import parquet_batches
-from tuplet.datasets.files.read import read_frame
-from tuplet.datasets.files.source import FileContent, Where, detect, opening, require_stream
-from tuplet.datasets.files.text import parse_rows, read_names, separator
+from tuplet.io.tables.parquet import parquet_batches
+from tuplet.io.tables.read import read_frame
+from tuplet.io.tables.source import FileContent, Where, detect, opening, require_stream
+from tuplet.io.tables.text import parse_rows, read_names, separator
 
 _BLOCK = 8_000_000
 """Bytes of text that are taken apart at once."""

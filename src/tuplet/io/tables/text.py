@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_string_dtype
 
-from tuplet.datasets.files.source import FileContent
-from tuplet.datasets.files.table import FileTable
+from tuplet.io.tables.source import FileContent
+from tuplet.io.tables.table import FileTable
 
 _COMMA_NUMBER = r"[+-]?\d+(?:,\d+)?(?:[eE][+-]?\d+)?"
 

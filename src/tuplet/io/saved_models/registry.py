@@ -143,7 +143,7 @@ TUPLES: dict[str, str] = {
 }
 """Named tuples."""
 
-RECIPES: dict[str, str] = {"Recipe": "tuplet.persistence.recipes:Recipe"}
+RECIPES: dict[str, str] = {"Recipe": "tuplet.io.saved_models.recipes:Recipe"}
 """The only class of tuplet whose constructor is called with parts of a file; it checks them."""
 
 
@@ -199,7 +199,7 @@ def _to_name(node: dict[str, Any]) -> None:
     if is_ours(f"{module}.{name}"):
         path = f"{module}:{name}"
         if path not in NAMES:
-            raise ModelFileError(f"{path} is missing in tuplet.persistence.registry.")
+            raise ModelFileError(f"{path} is missing in tuplet.io.saved_models.registry.")
         node["__module__"], node["__class__"] = _PACKAGE, NAMES[path]
 
 

@@ -8,15 +8,15 @@ from dataclasses import replace
 import pandas as pd
 
 from tuplet.core.exceptions import InputError, NoTargetsError
-from tuplet.datasets.base import Dataset
-from tuplet.datasets.files.arff_reader import read_arff
-from tuplet.datasets.files.mat import read_mat
-from tuplet.datasets.files.parquet import read_parquet
-from tuplet.datasets.files.source import FileContent, Where, detect, open_source
-from tuplet.datasets.files.svmlight import read_svmlight_table
-from tuplet.datasets.files.table import FileTable, make_dataset, take_shipped
-from tuplet.datasets.files.targets import Targets, choose_targets, find_label_list, read_label_list
-from tuplet.datasets.files.text import read_csv, read_tsv
+from tuplet.io.dataset import Dataset
+from tuplet.io.tables.arff_reader import read_arff
+from tuplet.io.tables.mat import read_mat
+from tuplet.io.tables.parquet import read_parquet
+from tuplet.io.tables.source import FileContent, Where, detect, open_source
+from tuplet.io.tables.svmlight import read_svmlight_table
+from tuplet.io.tables.table import FileTable, make_dataset, take_shipped
+from tuplet.io.tables.targets import Targets, choose_targets, find_label_list, read_label_list
+from tuplet.io.tables.text import read_csv, read_tsv
 
 _READERS: dict[str, Callable[[FileContent], FileTable]] = {
     "arff": read_arff,

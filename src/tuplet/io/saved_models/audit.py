@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tuplet.core.exceptions import ModelFileError
-from tuplet.persistence.registry import SCHEMA, is_ours, path_of, walk
+from tuplet.io.saved_models.registry import SCHEMA, is_ours, path_of, walk
 
 _VALUES = frozenset(
     {

@@ -13,11 +13,11 @@ import pandas as pd
 
 from tuplet.core.atomic_files import write_bytes
 from tuplet.core.exceptions import InputError
-from tuplet.datasets.base import Dataset
-from tuplet.datasets.files.arff_header import NOTE
-from tuplet.datasets.files.source import Where
-from tuplet.datasets.files.table import make_note, make_split_note, require_writable
-from tuplet.datasets.files.targets import format_label_list
+from tuplet.io.dataset import Dataset
+from tuplet.io.tables.arff_header import NOTE
+from tuplet.io.tables.source import Where
+from tuplet.io.tables.table import make_note, make_split_note, require_writable
+from tuplet.io.tables.targets import format_label_list
 
 _CHUNK = 2_000
 _EXACT = 2**53
@@ -45,7 +45,7 @@ def write_arff(dataset: Dataset, path: Where, *, meka: bool = True) -> None:
     Examples
     --------
     >>> from io import BytesIO
-    >>> from tuplet.datasets import load_penguins, read_table
+    >>> from tuplet.io import load_penguins, read_table
     >>> file = BytesIO()
     >>> write_arff(load_penguins(), file)
     >>> print(file.getvalue().decode().splitlines()[1])

@@ -11,12 +11,12 @@ import numpy as np
 from sklearn.exceptions import InconsistentVersionWarning, NotFittedError
 
 from tuplet.core.exceptions import MissingDependencyError, ModelFileError, TupletWarning
-from tuplet.persistence import archive
-from tuplet.persistence.archive import ModelHeader, variables_of
-from tuplet.persistence.audit import approve
-from tuplet.persistence.compiled import check_whole
-from tuplet.persistence.recipes import rewrite
-from tuplet.persistence.registry import with_names, with_paths
+from tuplet.io.saved_models import archive
+from tuplet.io.saved_models.archive import ModelHeader, variables_of
+from tuplet.io.saved_models.audit import approve
+from tuplet.io.saved_models.compiled import check_whole
+from tuplet.io.saved_models.recipes import rewrite
+from tuplet.io.saved_models.registry import with_names, with_paths
 
 
 def save_model(model: Any, path: str | Path, *, trusted: Sequence[str | type] = ()) -> None:

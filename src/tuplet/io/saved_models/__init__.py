@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from tuplet.core.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from tuplet.persistence.archive import ModelHeader, Variable
-    from tuplet.persistence.files import load_model, read_header, save_model
+    from tuplet.io.saved_models.archive import ModelHeader, Variable
+    from tuplet.io.saved_models.files import load_model, read_header, save_model
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "tuplet.persistence.files": "load_model read_header save_model",
-            "tuplet.persistence.archive": "ModelHeader Variable",
+            "tuplet.io.saved_models.files": "load_model read_header save_model",
+            "tuplet.io.saved_models.archive": "ModelHeader Variable",
         },
     )
 

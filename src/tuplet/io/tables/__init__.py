@@ -6,10 +6,10 @@ file is a `DataFormatError` that names the file and the line. Writers replace a 
 complete.
 """
 
-from tuplet.datasets.files.arff_writer import write_arff
-from tuplet.datasets.files.chunks import Chunk, read_chunks
-from tuplet.datasets.files.parquet import write_parquet
-from tuplet.datasets.files.read import read_table
-from tuplet.datasets.files.svmlight import read_svmlight
+from tuplet.io.tables.arff_writer import write_arff
+from tuplet.io.tables.chunks import Chunk, read_chunks
+from tuplet.io.tables.parquet import write_parquet
+from tuplet.io.tables.read import read_table
+from tuplet.io.tables.svmlight import read_svmlight
 
 __all__ = ["Chunk", "read_chunks", "read_svmlight", "read_table", "write_arff", "write_parquet"]
