@@ -19,12 +19,12 @@ import time
 
 import tuplet
 from benchmark_sets import load_benchmark
-from tuplet.cli.catalogue import MODELS
+from tuplet.surface.cli.catalogue import MODELS
 
 FIRST_FIT = """
 import warnings
 warnings.simplefilter("ignore")
-from tuplet.cli.catalogue import make_model
+from tuplet.surface.cli.catalogue import make_model
 from tuplet import load_penguins
 X, Y = load_penguins(return_X_y=True)
 if {binary}:

@@ -9,7 +9,7 @@ matplotlib Axes, so it can be changed, saved, or drawn beside others with ``ax=`
 import matplotlib.pyplot as plt
 
 from tuplet import BayesNetClassifier, load_penguins
-from tuplet.plots import plot_label_dependence
+from tuplet.surface.plots import plot_label_dependence
 
 X, Y = load_penguins(return_X_y=True)
 test = X.index % 3 == 0

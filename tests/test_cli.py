@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 import tuplet
-from tuplet.cli import main
-from tuplet.cli.app import app
+from tuplet.surface.cli import main
+from tuplet.surface.cli.app import app
 
 runner = CliRunner()
 
@@ -54,7 +54,7 @@ def test_unknown_command_is_an_error():
 
 
 def test_without_its_packages_the_command_says_what_to_install(monkeypatch):
-    monkeypatch.delitem(sys.modules, "tuplet.cli.app", raising=False)
+    monkeypatch.delitem(sys.modules, "tuplet.surface.cli.app", raising=False)
     real = builtins.__import__
 
     def without_typer(name, *args, **kwargs):

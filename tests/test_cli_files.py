@@ -15,11 +15,11 @@ import pytest
 from typer.testing import CliRunner
 
 import tuplet
-from tuplet.cli.app import app
-from tuplet.cli.catalogue import ESTIMATORS, MODELS, make_model, split_names
-from tuplet.cli.data import write_dataset
 from tuplet.core.exceptions import InputError
 from tuplet.io import Dataset, read_table
+from tuplet.surface.cli.app import app
+from tuplet.surface.cli.catalogue import ESTIMATORS, MODELS, make_model, split_names
+from tuplet.surface.cli.data import write_dataset
 
 runner = CliRunner()
 TARGETS = "species,island,sex"

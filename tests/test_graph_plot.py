@@ -15,9 +15,10 @@ from scipy.optimize import LinearConstraint, minimize
 
 from draws import examples
 from tuplet.core.exceptions import InputError, MissingDependencyError
-from tuplet.plots import plot_graph
-from tuplet.plots.arrows import control_points, label_places, sampled
-from tuplet.plots.layout import (
+from tuplet.structure import edges
+from tuplet.surface.plots import plot_graph
+from tuplet.surface.plots.arrows import control_points, label_places, sampled
+from tuplet.surface.plots.layout import (
     _across,
     _least_positions,
     components,
@@ -25,7 +26,6 @@ from tuplet.plots.layout import (
     lay_out_graph,
     layered,
 )
-from tuplet.structure import edges
 
 mpl.use("Agg")
 

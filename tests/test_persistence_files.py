@@ -254,7 +254,7 @@ FORGERIES = {
     "function of tuplet": node("FunctionNode", "tuplet.load_model"),
     "module of tuplet": node("ObjectNode", "tuplet.models.nowhere.Thing"),
     "unregistered name": node("ObjectNode", "tuplet.RuleModel"),
-    "command line": node("ObjectNode", "tuplet.cli.app.Typer"),
+    "command line": node("ObjectNode", "tuplet.surface.cli.app.Typer"),
     "recipe as object": node("ObjectNode", "tuplet.Recipe"),
     "recipe by its module": node(
         "ConstructorFromReduceNode", "tuplet.io.saved_models.recipes.Recipe", content=words("tree")

@@ -29,7 +29,10 @@ from tuplet.core.typing import UNKNOWN
 from tuplet.joint import Atoms
 from tuplet.joint.base import all_outcomes
 from tuplet.metrics import marginal_calibration, mode_calibration, top_k_accuracy
-from tuplet.plots import (
+from tuplet.prediction import JointPrediction
+from tuplet.prediction.dependence import conditional_dependence, label_dependence
+from tuplet.space import ClassSpace
+from tuplet.surface.plots import (
     LearningPath,
     plot_calibration,
     plot_combinations,
@@ -40,9 +43,6 @@ from tuplet.plots import (
     plot_pair_table,
     plot_path,
 )
-from tuplet.prediction import JointPrediction
-from tuplet.prediction.dependence import conditional_dependence, label_dependence
-from tuplet.space import ClassSpace
 
 mpl.use("Agg")
 

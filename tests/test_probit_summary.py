@@ -14,7 +14,7 @@ from tuplet.models.probit.sampling.summary import (
     inclusion_table,
     trace_table,
 )
-from tuplet.plots import plot_correlations, plot_trace
+from tuplet.surface.plots import plot_correlations, plot_trace
 
 
 def matrices(chains=4, draws=200, q=3, seed=0):

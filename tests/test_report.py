@@ -47,11 +47,11 @@ from tuplet.models import (
     WeightedStackingClassifier,
 )
 from tuplet.prediction.truth import read_truth
-from tuplet.report import page
-from tuplet.report.pieces import in_time
-from tuplet.report.predictions import _given
-from tuplet.report.scores import _coverage
 from tuplet.space import ClassSpace
+from tuplet.surface.report import page
+from tuplet.surface.report.pieces import in_time
+from tuplet.surface.report.predictions import _given
+from tuplet.surface.report.scores import _coverage
 
 mpl.use("Agg")
 
@@ -149,8 +149,8 @@ class Reader(HTMLParser):
 @pytest.fixture
 def unrendered(monkeypatch):
     """Pictures are drawn but not written out, which takes most of the time."""
-    monkeypatch.setattr("tuplet.pages.page.inline_svg", lambda figure, prefix, label: "<svg></svg>")
-    monkeypatch.setattr("tuplet.plots.calibration.lay_out", lambda ax: None)
+    monkeypatch.setattr("tuplet.surface.pages.page.inline_svg", lambda figure, prefix, label: "<svg></svg>")
+    monkeypatch.setattr("tuplet.surface.plots.calibration.lay_out", lambda ax: None)
 
 
 # -- every model -------------------------------------------------------------------------------------------
@@ -307,7 +307,7 @@ def test_fifty_class_variables_have_a_page_of_reasonable_size(tmp_path):
 
 
 def test_of_very_many_class_variables_the_most_dependent_are_mapped(tmp_path, monkeypatch, unrendered):
-    monkeypatch.setattr("tuplet.report.predictions._VARIABLES", 4)
+    monkeypatch.setattr("tuplet.surface.report.predictions._VARIABLES", 4)
     X, Y = rows(60, m=6)
     page = page_of(IndependentClassifier().fit(X, Y), tmp_path, X, Y, n_examples=0)
     assert "4 of 6 class variables, the most dependent" in page
@@ -372,7 +372,7 @@ def test_a_page_that_fails_leaves_the_old_one(tmp_path, monkeypatch):
     model = IndependentClassifier().fit(*rows())
     path = tmp_path / "page.html"
     path.write_text("old")
-    monkeypatch.setattr("tuplet.report.page.html_page", lambda *args, **kwargs: 1 / 0)
+    monkeypatch.setattr("tuplet.surface.report.page.html_page", lambda *args, **kwargs: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         model.report(path)
     assert path.read_text() == "old"
@@ -388,7 +388,7 @@ def test_what_a_model_cannot_answer_is_said_on_the_page(tmp_path, monkeypatch, u
     def refuse(*args):
         raise TupletError("too many <combinations>")
 
-    monkeypatch.setattr("tuplet.report.page.example_section", refuse)
+    monkeypatch.setattr("tuplet.surface.report.page.example_section", refuse)
     page = page_of(model, tmp_path, X, Y)
     assert "Not available for this model: too many &lt;combinations&gt;" in page
     assert "Scores" in Reader(page).headings

@@ -9,8 +9,8 @@ from tuplet.joint.base import all_outcomes
 from tuplet.models.rules import Rule, RuleJoint, compile_rules
 from tuplet.models.rules.explain import contributions, explain, log_odds, rule_effects
 from tuplet.models.rules.model import RuleModel
-from tuplet.plots.rules import plot_rule_effects
 from tuplet.space import ClassSpace
+from tuplet.surface.plots.rules import plot_rule_effects
 
 matplotlib.use("Agg")
 

@@ -11,7 +11,7 @@ import typer
 from api_pages import write
 from sphinx.application import Sphinx
 
-from tuplet.cli.app import app as program
+from tuplet.surface.cli.app import app as program
 
 MARKUP = re.compile(r"\[/?(?:bold|dim|italic)\]")
 

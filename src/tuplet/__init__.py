@@ -99,7 +99,6 @@ else:
             "losses",
             "metrics",
             "models",
-            "plots",
             "structure",
             "surface",
             "testing",

@@ -1,5 +1,5 @@
 """The command line as `python -m tuplet`."""
 
-from tuplet.cli import main
+from tuplet.surface.cli import main
 
 main()

@@ -22,12 +22,12 @@ from sklearn.base import clone
 from tuplet.core.exceptions import TupletError
 from tuplet.evaluate.fingerprint import describe
 from tuplet.evaluate.store import Record
-from tuplet.local.multi_output import unwrap
 from tuplet.losses.base import Loss
 from tuplet.losses.registry import get_loss
 from tuplet.metrics.calibration import marginal_calibration, mode_calibration
 from tuplet.metrics.probabilities import n_floored
 from tuplet.prediction.joint import JointPrediction
+from tuplet.space.features.estimators import unwrap
 
 N_BINS = 20
 """Bins of the stored calibration tables; pictures may join neighbours."""

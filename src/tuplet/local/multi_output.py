@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_array
 
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import Floats
-from tuplet.space.features.estimators import is_one_of, name_of
+from tuplet.space.features.estimators import is_one_of, name_of, unwrap
 from tuplet.space.features.inputs import Features, n_rows, put_beside
 
 if TYPE_CHECKING:
@@ -106,19 +106,6 @@ def chain_probabilities(chain: ClassifierChain, X: Any) -> list[Floats]:
         tables[variable] = np.asarray(link.predict_proba(inputs), dtype=float)
         answers = np.column_stack([answers, link.predict(inputs)])
     return [tables[variable] for variable in range(len(tables))]
-
-
-def unwrap(estimator: Any, X: Any) -> tuple[Any, Any]:
-    """Return the model inside of pipelines and fitted searches, and its input for X."""
-    while True:
-        if hasattr(estimator, "best_estimator_"):
-            estimator = estimator.best_estimator_
-        elif isinstance(estimator, Pipeline):
-            if len(estimator) > 1:
-                X = estimator[:-1].transform(X)
-            estimator = estimator[-1]
-        else:
-            return estimator, X
 
 
 def as_dense(values: Any) -> npt.NDArray[Any]:

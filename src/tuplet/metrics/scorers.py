@@ -15,12 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tuplet.core.exceptions import InputError
-from tuplet.local.multi_output import unwrap
 from tuplet.losses.base import Loss
 from tuplet.losses.general import Jaccard
 from tuplet.losses.registry import LOSSES, get_loss
 from tuplet.metrics import decisions, probabilities
 from tuplet.space.classes import ClassSpace
+from tuplet.space.features.estimators import unwrap
 
 
 @final

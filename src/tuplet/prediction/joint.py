@@ -492,7 +492,7 @@ class JointPrediction:
 
     @_named
     def plot_dependence(self, *, arrange: bool = True, title: str = "", ax: Axes | None = None) -> Axes:
-        """Draw `dependence` as a heat map; `tuplet.plots.plot_label_dependence` draws that of labels.
+        """Draw `dependence` as a heat map; `tuplet.surface.plots.plot_label_dependence` draws that of labels.
 
         Parameters
         ----------

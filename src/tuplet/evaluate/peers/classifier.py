@@ -20,12 +20,12 @@ from tuplet.core.parallel import one_blas_thread
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
-from tuplet.local.multi_output import as_dense, read_outputs, unwrap
+from tuplet.local.multi_output import as_dense, read_outputs
 from tuplet.metrics.encoding import encode_truth
 from tuplet.models.base import JointClassifier
 from tuplet.models.validation import row_index
 from tuplet.prediction.joint import JointPrediction
-from tuplet.space.features.estimators import name_of, weight_arguments
+from tuplet.space.features.estimators import name_of, unwrap, weight_arguments
 from tuplet.space.features.inputs import Features, n_rows, take_rows
 
 

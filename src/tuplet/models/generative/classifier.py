@@ -249,7 +249,7 @@ class GenerativeBayesNetClassifier(JointClassifier):
         return _summary_text(self.graph_, self.space_, self.columns_.names, self.score_)
 
     def plot(self, *, component: int | None = None, title: str = "", ax: Axes | None = None) -> Axes:
-        """Draw the graph of classes and features, each in a colour of its own; see `tuplet.plots.plot_graph`.
+        """Draw the graph of classes and features, each in a colour of its own; see `plot_graph`.
 
         Parameters
         ----------

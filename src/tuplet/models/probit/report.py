@@ -50,7 +50,7 @@ class ProbitReport(JointClassifier):
         return combination_table(joint, self.space_.names, k, level)
 
     def plot_correlations(self, *, arrange: bool = False, title: str = "", ax: Axes | None = None) -> Axes:
-        """Draw the posterior mean of the correlation matrix; see `tuplet.plots.plot_correlations`."""
+        """Draw the posterior mean of the correlation matrix; see `tuplet.surface.plots.plot_correlations`."""
         check_is_fitted(self, "space_")
         return delegate(
             "plot_correlations", self.correlation_, self.space_.names, arrange=arrange, title=title, ax=ax

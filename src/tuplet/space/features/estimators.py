@@ -150,3 +150,16 @@ def is_column_wise(estimator: Any) -> bool:
     if not isinstance(estimator, Pipeline):
         return True
     return all(step in (None, "passthrough") or type(step) in COLUMN_WISE for _, step in estimator.steps[:-1])
+
+
+def unwrap(estimator: Any, X: Any) -> tuple[Any, Any]:
+    """Return the model inside of pipelines and fitted searches, and its input for X."""
+    while True:
+        if hasattr(estimator, "best_estimator_"):
+            estimator = estimator.best_estimator_
+        elif isinstance(estimator, Pipeline):
+            if len(estimator) > 1:
+                X = estimator[:-1].transform(X)
+            estimator = estimator[-1]
+        else:
+            return estimator, X

@@ -6,13 +6,13 @@ each line: every score that rounds to the same digits. A missing score is a shor
 footnote.
 """
 
-from tuplet.plots.calibration import plot_calibration
 from tuplet.surface.comparisons.boxes import plot_centred_boxes
 from tuplet.surface.comparisons.latex import latex_table
 from tuplet.surface.comparisons.markdown import markdown_table
 from tuplet.surface.comparisons.pairs import plot_differences, plot_pairs
 from tuplet.surface.comparisons.rank_plot import groups_from_difference, plot_critical_differences
 from tuplet.surface.comparisons.terminal import text_table
+from tuplet.surface.plots.calibration import plot_calibration
 
 __all__ = [
     "groups_from_difference",

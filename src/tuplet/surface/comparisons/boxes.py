@@ -9,8 +9,8 @@ import pandas as pd
 
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import Floats
-from tuplet.plots.canvas import BLUE, GREY, INK, ORANGE, caption, new_axes
 from tuplet.space.words import shorten
+from tuplet.surface.plots.canvas import BLUE, GREY, INK, ORANGE, caption, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,7 +8,7 @@ from typing import Literal
 import pandas as pd
 
 from tuplet.core.exceptions import InputError
-from tuplet.pages.grid import Cell, Grid, ScoreTable, lay_out
+from tuplet.surface.pages.grid import Cell, Grid, ScoreTable, lay_out
 
 _EMPHASIS = {"bold": (r"\mathbf{", "}"), "italic": (r"\mathit{", "}"), "none": ("", "")}
 

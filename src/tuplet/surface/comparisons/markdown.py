@@ -8,8 +8,8 @@ from typing import Literal
 import pandas as pd
 
 from tuplet.core.exceptions import InputError
-from tuplet.pages.grid import Cell, Grid, ScoreTable, lay_out
 from tuplet.surface.comparisons.terminal import align_left, align_right, display_width
+from tuplet.surface.pages.grid import Cell, Grid, ScoreTable, lay_out
 
 _EMPHASIS = {"bold": "**", "italic": "*", "none": ""}
 

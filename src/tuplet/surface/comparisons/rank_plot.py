@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from tuplet.core.exceptions import InputError
-from tuplet.plots.canvas import BLUE, GREY, INK, caption, new_axes
 from tuplet.space.words import shorten
+from tuplet.surface.plots.canvas import BLUE, GREY, INK, caption, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

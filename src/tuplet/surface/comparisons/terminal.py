@@ -10,8 +10,8 @@ from typing import Literal
 import pandas as pd
 
 from tuplet.core.exceptions import InputError
-from tuplet.pages.grid import Cell, Grid, ScoreTable, lay_out
 from tuplet.space.words import shorten
+from tuplet.surface.pages.grid import Cell, Grid, ScoreTable, lay_out
 
 _STARS = {"star": "*", "none": ""}
 _LONGEST_DATASET, _LONGEST_MODEL = 28, 20

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pandas as pd
 
-from tuplet.pages.grid import ScoreTable
-from tuplet.pages.page import Picture, PlainTable, Section, html_page
-from tuplet.plots.calibration import plot_calibration
 from tuplet.surface.comparisons.boxes import plot_centred_boxes
 from tuplet.surface.comparisons.pairs import plot_differences, plot_pairs
 from tuplet.surface.comparisons.rank_plot import plot_critical_differences
+from tuplet.surface.pages.grid import ScoreTable
+from tuplet.surface.pages.page import Picture, PlainTable, Section, html_page
+from tuplet.surface.plots.calibration import plot_calibration
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

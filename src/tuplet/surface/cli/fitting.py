@@ -1,0 +1,223 @@
+"""`tuplet fit`, `tuplet evaluate` and `tuplet compare`: learn models and score them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from math import isnan
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from pandas.api.types import is_string_dtype
+from sklearn.dummy import DummyClassifier
+
+from tuplet.core.exceptions import InputError
+from tuplet.evaluate.compare import compare
+from tuplet.evaluate.peers.catalogue import default_peers
+from tuplet.evaluate.work import CachedPrediction
+from tuplet.io.dataset import Dataset
+from tuplet.io.saved_models.files import require_skops, save_model
+from tuplet.metrics.decisions import exact_match
+from tuplet.metrics.scorers import get_scorer
+from tuplet.models.independent import IndependentClassifier
+from tuplet.prediction.joint import JointPrediction
+from tuplet.space.classes import ClassSpace
+from tuplet.space.containers import listing
+from tuplet.space.words import first_words
+from tuplet.surface.cli.predicting import label_frame
+from tuplet.surface.cli.tables import ModelColumns
+from tuplet.surface.cli.terminal import note, out, remark, say, show
+
+_MEMBERS = 8
+
+_NEARLY = 0.9
+"""Share of numbers above which the other values of a column are reported."""
+
+_FEW = 20
+"""Rows up to which a text column with distinct values is not reported."""
+
+_SCORES = {
+    "exact_match": "rows with all labels correct (subset decision)",
+    "hamming_score": "correct labels",
+    "macro_f1": "F1 of the labels, averaged",
+    "joint_log_likelihood": "joint log-probability of the labels of a row",
+    "marginal_log_likelihood": "log-probability of a label",
+    "top_3_accuracy": "rows whose labels are among the 3 most probable",
+}
+
+
+def fit_file(data: Dataset, model: Any, target: str) -> None:
+    """Fit a model, save it and print a summary."""
+    n, d = data.X.shape
+    names = first_words([str(name) for name in data.Y], ", ", 60)
+    say(f"{data.name}: {n:,} rows, {d:,} feature{'s' * (d != 1)}, class variables {names}")
+    _warn_of_names(data)
+    require_skops()  # before the fit, which may take long
+    model.fit(data.X, data.Y)
+    save_model(model, target)
+    _describe(model)
+    size = Path(target).expanduser().stat().st_size
+    say(f"Saved {type(model).__name__} to {target} ({_size_text(size)}).")
+    note(f"Next: tuplet predict {target} NEW.csv --top-k 3 --out predictions.csv")
+
+
+def _warn_of_names(data: Dataset) -> None:
+    """Warn about columns that identify rows, and about columns of numbers with a few other values."""
+    for name, column in data.X.items():
+        odd = _odd_among_numbers(column)
+        if odd:
+            remark(
+                f"the column {str(name)!r} holds numbers, but also {listing(odd, 3)}, so it is treated as"
+                " categorical; leave fields empty if values are missing."
+            )
+        if column.dtype.kind == "O" and len(column) > _FEW and column.dropna().is_unique:
+            remark(
+                f"the column {str(name)!r} has a different text in every row and cannot help with new rows;"
+                f" --ignore {name} excludes it."
+            )
+
+
+def _odd_among_numbers(column: pd.Series) -> list[str]:
+    """Return the texts in a column of which nearly all values are numbers."""
+    if not is_string_dtype(column.dtype) or isinstance(column.dtype, pd.CategoricalDtype):
+        return []
+    known = column.dropna().astype(str)
+    strange = known[pd.to_numeric(known, errors="coerce").isna()]
+    many = len(known) - len(strange)
+    return strange.unique().tolist() if len(strange) and many > _NEARLY * len(known) else []
+
+
+def _describe(model: Any) -> None:
+    if hasattr(model, "leaderboard_"):
+        board = model.leaderboard_
+        used = board[board["weight"] > 0].sort_values("weight", ascending=False).head(_MEMBERS)
+        rows = [
+            (name, f"{weight:.3f}", f"{score:.3f}")
+            for name, weight, score in zip(used["model"], used["weight"], used["log_likelihood"], strict=True)
+        ]
+        say(model.summary_)
+        if len(rows) > 1:
+            show("", ["model", "weight", "held-out log-likelihood"], rows)
+    likelihood = getattr(model, "log_likelihood_", None)
+    if isinstance(likelihood, float) and not isnan(likelihood):
+        say(f"Held-out joint log-likelihood: {likelihood:.3f} per row.")
+    rules = getattr(model, "rules_", None)
+    if rules:
+        say(f"{len(rules)} rule{'s' * (len(rules) != 1)}:\n{rules.to_text()}")
+
+
+def _size_text(n_bytes: int) -> str:
+    return f"{n_bytes / 1e6:,.0f} MB" if n_bytes >= 999_500 else f"{n_bytes / 1e3:,.0f} kB"
+
+
+# -- scores ------------------------------------------------------------------------------------------------
+
+
+def _scores_of(answer: CachedPrediction, X: Any, Y: pd.DataFrame) -> dict[str, float]:
+    """Return the scores of a prediction on labelled rows."""
+    return {name: float(get_scorer(name)(answer, X, Y)) for name in _SCORES}
+
+
+def evaluate_model(model: Any, path: str, format: str | None, as_json: bool) -> None:
+    """Print scores, with those of the label frequencies as a baseline."""
+    columns = ModelColumns(model)
+    frame = columns.whole(path, format)
+    X, Y = columns.features_of(frame, path), columns.labels_of(frame, path)
+    _warn_of_new_labels(model.space_, Y)
+    answer = CachedPrediction(model, X)
+    ours, each = _scores_of(answer, X, Y), _by_variable(answer.prediction, Y)
+    if as_json:
+        answers = {"rows": len(Y), "scores": ours, "accuracy": each}
+        sys.stdout.write(json.dumps(answers, indent=2) + "\n")
+        return
+    # Of single labels: with many variables, frequencies of combinations would memorise the rows.
+    frequencies = IndependentClassifier(DummyClassifier(strategy="prior")).fit(X, Y)
+    floor = _scores_of(CachedPrediction(frequencies, X), X, Y)
+    console = out()
+    rows = [(name, about, f"{ours[name]:.3f}", f"{floor[name]:.3f}") for name, about in _SCORES.items()]
+    where = "standard input" if path == "-" else path
+    show(f"{where}: {len(Y):,} rows", ["score", "meaning", "model", "baseline"], rows, left=2)
+    accuracies = [(name, f"{value:.3f}") for name, value in sorted(each.items(), key=lambda pair: pair[1])]
+    console.print()
+    show("Single class variables, lowest accuracy first", ["variable", "accuracy"], accuracies)
+
+
+def _warn_of_new_labels(space: ClassSpace, Y: pd.DataFrame) -> None:
+    """Warn about labels that do not occur in the training data: rows with them are always wrong."""
+    for name, values in zip(space.names, space.categories, strict=True):
+        new = set(Y[name].dropna().tolist()) - set(values.tolist())
+        if new:
+            remark(
+                f"{name!r} has labels that are unknown to the model, {listing(sorted(new, key=str), 5)}; rows"
+                " with them count as wrong."
+            )
+
+
+def _by_variable(prediction: JointPrediction, Y: pd.DataFrame) -> dict[str, float]:
+    decided = label_frame(prediction.space, prediction._decide("hamming", "evaluate"))
+    known = {name: Y[name].notna().to_numpy() for name in Y}
+    return {
+        str(name): float(
+            exact_match(
+                Y.loc[known[name], [name]].reset_index(drop=True),
+                decided.loc[known[name], [name]].reset_index(drop=True),
+            )
+        )
+        for name in Y
+        if known[name].any()
+    }
+
+
+def compare_models(
+    models: dict[str, Any],
+    data: Dataset,
+    *,
+    folds: int,
+    peers: bool,
+    n_jobs: int,
+    cache: Path | None,
+    time_limit: float | None,
+    page: str | None,
+    seed: int,
+) -> None:
+    """Cross-validate models on one table, print the scores and write the page."""
+    if peers:
+        models = {**models, **default_peers(optional=False)}
+    scores = ["exact_match", "hamming_score", "joint_log_likelihood", "marginal_log_likelihood"]
+    result = compare(
+        models,
+        {data.name: data},
+        cv=folds,
+        scores=scores,
+        n_jobs=n_jobs,
+        cache=cache,
+        time_limit=time_limit,
+        random_state=seed,
+    )
+    interrupted = any(result.problems()["reason"] == "interrupted")
+    if page is not None and not interrupted:  # an incomplete page must not replace a complete one
+        result.to_html(page)  # before anything is printed, since standard output may be closed
+    means = pd.DataFrame({name: result.table(name).iloc[0] for name in scores})
+    spread = {name: result.spread(name).iloc[0] for name in scores}
+    means = means.sort_values("joint_log_likelihood", ascending=False)
+    rows = [
+        (model, *(_with_spread(means.loc[model, name], spread[name][model]) for name in scores))
+        for model in means.index
+    ]
+    show(f"{data.name}: {folds} folds", ["model", *scores], rows)
+    for problem in result.problems().itertuples():
+        say(f"{problem.model}: {getattr(problem, 'reason', problem)}")
+    if interrupted:
+        raise KeyboardInterrupt
+    if page is not None:
+        say(f"Tables, tests and plots written to {page}.")
+    if means.isna().all(axis=None):
+        raise InputError("no model could be compared; see the reasons above.")
+
+
+def _with_spread(mean: float, std: float) -> str:
+    if np.isnan(mean):
+        return "-"
+    return f"{mean:.3f}" + ("" if np.isnan(std) else f" ± {std:.3f}")

@@ -1,0 +1,166 @@
+"""Tables from files: for training, and in the columns of a fitted model."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from pandas.api.types import is_string_dtype
+
+from tuplet.core.exceptions import InputError, NoTargetsError
+from tuplet.io.dataset import Dataset
+from tuplet.io.tables.chunks import Chunk, read_chunks
+from tuplet.io.tables.read import read_table
+from tuplet.io.tables.table import as_dates, as_label
+from tuplet.space.containers import listing
+from tuplet.surface.cli.catalogue import split_names
+from tuplet.surface.cli.terminal import is_special
+
+_BLOCK = 2_000_000
+
+
+def read_data(
+    path: str, targets: str | None, ignore: str | None, format: str | None, groups: str | None = None
+) -> Dataset:
+    """Read a table without the ignored columns and the column of groups."""
+    data = read_table(path, targets=split_names(targets) or None, format=format)
+    left_out = split_names(ignore)
+    lacking = [name for name in left_out if name not in data.X]
+    if lacking:
+        raise InputError(f"--ignore: {path!r} has no feature {lacking[0]!r}; check its name.")
+    if groups is not None and groups not in data.X:
+        raise InputError(f"--groups: {path!r} has no column {groups!r} besides the class variables.")
+    X = data.X.drop(columns=[*left_out, *([] if groups is None or groups in left_out else [groups])])
+    if not X.shape[1]:
+        raise InputError(f"{path!r} has no columns besides the class variables; features are needed.")
+    return replace(data, X=X, groups=None if groups is None else data.X[groups].to_numpy())
+
+
+def read_data_or_all(path: str, targets: str | None, format: str | None) -> Dataset:
+    """Read a table; without any information on class variables, all columns are features."""
+    if targets is not None:
+        return read_data(path, targets, None, format)
+    is_pipe = path == "-" or is_special(path)
+    source: Any = _Stream(path) if is_pipe else path
+    try:
+        return read_table(source, format=format)
+    except NoTargetsError:
+        if is_pipe:
+            source.seek(0)
+        return read_table(source, targets=[], format=format)
+
+
+class _Stream(BytesIO):
+    """Content of a pipe, which is read twice."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes())
+        self.name = "standard input" if path == "-" else path
+
+
+# -- columns of a model ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ModelColumns:
+    """The columns of a file that a model uses.
+
+    Parameters
+    ----------
+    model : JointClassifier or DecisionClassifier
+        Fitted.
+    """
+
+    model: Any
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Names of the class variables."""
+        return tuple(self.model.space_.names)
+
+    @property
+    def features(self) -> list[str] | None:
+        """Names of the features, None if the model was fitted to columns without names."""
+        names = getattr(self.model, "feature_names_in_", None)
+        return None if names is None else [str(name) for name in names]
+
+    def _words(self) -> list[str]:
+        inner = getattr(self.model, "estimator_", self.model)
+        text = getattr(self.model, "text_features_", getattr(inner, "text_features_", []))
+        space = self.model.space_
+        labels = [
+            name
+            for name, values in zip(space.names, space.categories, strict=True)
+            if any(isinstance(value, str) for value in values.tolist())
+        ]
+        return [*text, *labels]
+
+    def chunks(
+        self, where: str, *, format: str | None, rows: int, also_text: Sequence[str] = ()
+    ) -> Iterator[Chunk]:
+        """Read a file piece by piece."""
+        words = [*self._words(), *also_text]
+        for chunk in read_chunks(where, words=words, format=format, rows=rows, block=_BLOCK):
+            yield replace(chunk, frame=self._filled(chunk.frame)) if chunk.sparse else chunk
+
+    def _filled(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Add the columns that a sparse file leaves out because they are zero in all rows."""
+        labelled = any(name in frame for name in self.variables)  # new rows have no labels
+        names = [*(self.features or ()), *(self.variables if labelled else ())]
+        zeros = pd.DataFrame(0, index=frame.index, columns=[name for name in names if name not in frame])
+        return pd.concat([frame, zeros], axis=1)
+
+    def features_of(self, frame: pd.DataFrame, where: str) -> Any:
+        """Return the features of a table, in the order of the model."""
+        if self.features is None:
+            rest = [name for name in frame if name not in self.variables and not str(name).startswith("__")]
+            return frame[rest].to_numpy()
+        lacking = [name for name in self.features if name not in frame]
+        if lacking:
+            raise InputError(
+                f"{where!r} lacks the column{'s' if len(lacking) > 1 else ''} {listing(lacking, 5)} that the"
+                f" model was fitted to; its columns are {listing(list(frame.columns), 12)}."
+            )
+        words = getattr(self.model, "text_features_", self.features)
+        texts = [name for name in self.features if is_string_dtype(frame[name].dtype) and name not in words]
+        return frame[self.features].assign(**{name: _typed(frame[name]) for name in texts})
+
+    def labels_of(self, frame: pd.DataFrame, where: str) -> pd.DataFrame:
+        """Return the labels of a table."""
+        lacking = [name for name in self.variables if name not in frame]
+        if lacking:
+            raise InputError(
+                f"{where!r} lacks the class variable{'s' if len(lacking) > 1 else ''} {listing(lacking, 5)};"
+                " the true labels are needed."
+            )
+        return pd.DataFrame({name: as_label(frame[name]) for name in self.variables})
+
+    def has_labels(self, frame: pd.DataFrame) -> bool:
+        """Whether a table has all class variables."""
+        return all(name in frame for name in self.variables)
+
+    def whole(self, where: str, format: str | None) -> pd.DataFrame:
+        """Read all of a file."""
+        return pd.concat([chunk.frame for chunk in self.chunks(where, format=format, rows=100_000)])
+
+
+def _typed(column: pd.Series) -> pd.Series:
+    """Convert text to numbers, booleans or dates, for a model that was fitted to these."""
+    for kind in (pd.to_numeric, _as_booleans):
+        try:
+            return kind(column)
+        except (ValueError, TypeError, OverflowError):
+            continue
+    return as_dates(column)
+
+
+def _as_booleans(column: pd.Series) -> pd.Series:
+    known = column.dropna().str.lower()
+    if not known.isin(["true", "false"]).all():
+        raise ValueError("not all values are booleans")
+    return column.str.lower().map({"true": True, "false": False}).astype("boolean")
