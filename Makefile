@@ -48,7 +48,7 @@ test-slow: setup ## the tests that take minutes
 test-deep: setup ## networks as local models, with torch
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt 'torch==2.13.0'
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt skorch
-	$(BIN)/pytest -m deep tests/test_deep.py src/tuplet/local/deep
+	$(BIN)/pytest -m deep tests/local/test_deep.py src/tuplet/local/deep
 
 test-pythons: ## the test suite with each interpreter of PYTHONS, in .venv-3.11, .venv-3.12 ...
 	@echo "PYTHONS: $(or $(strip $(PYTHONS)),$(error No interpreter found; set PYTHONS))"

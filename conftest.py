@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-DEEP = Path(__file__).parent / "src" / "tuplet" / "deep"
+DEEP = Path(__file__).parent / "src" / "tuplet" / "local" / "deep"
 
 collect_ignore_glob = [] if find_spec("torch") and find_spec("skorch") else [str(DEEP / "*")]
 

@@ -12,7 +12,7 @@ SNAPSHOT = Path(__file__).parent / "public.txt"
 
 def addresses():
     """The public modules that the page lists."""
-    return re.findall(r"^\| `(tuplet[.a-z]*)` \|", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return re.findall(r"^\| `(tuplet[._a-z]*)` \|", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
 
 
 def describe():

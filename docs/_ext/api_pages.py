@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import pkgutil
 import re
 import sys
 from dataclasses import dataclass
@@ -19,12 +18,6 @@ from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.errors import SphinxError
 from sphinx.pycode import ModuleAnalyzer
-
-INTERNAL = {"cli", "compiled", "interrupts", "kernels", "lazy", "processes", "progress"}
-"""Parts of the library that are nobody else's business, though they have names for each other."""
-
-INSIDE = ("tuplet.evaluate.plots", "tuplet.evaluate.report", "tuplet.evaluate.statistics")
-"""Packages inside of packages that have pages of their own."""
 
 LIST_PARTS = (nodes.list_item, nodes.field_body)
 """What a parameter stands in: one of several, or the only one."""
@@ -64,10 +57,10 @@ class Public:
 
 @cache
 def packages() -> tuple[str, ...]:
-    """Names of all public packages and modules, `tuplet` first."""
-    root = importlib.import_module("tuplet")
-    found = sorted(module.name for module in pkgutil.iter_modules(root.__path__) if module.name[0] != "_")
-    return ("tuplet", *sorted([*(f"tuplet.{name}" for name in found if name not in INTERNAL), *INSIDE]))
+    """Public modules, as the page "What is public" lists them; `tuplet` first."""
+    page = Path(__file__).parents[1] / "public.md"
+    listed = re.findall(r"^\| `(tuplet[._a-z]*)` \|", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return ("tuplet", *sorted(name for name in listed if name != "tuplet"))
 
 
 @cache

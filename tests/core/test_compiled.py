@@ -124,7 +124,7 @@ assert "numba" not in sys.modules
 
 def test_an_older_processor_gets_code_by_numba():
     code = """
-from tuplet import compiled
+from tuplet.core import compiled
 assert compiled._extension() is None
 """
     names = _dispatched()

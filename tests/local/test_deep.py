@@ -240,7 +240,7 @@ def test_temperature_scaling_hands_paths_through(bars, tmp_path):
 
 
 def test_the_example_tells_what_it_says():
-    path = Path(__file__).parents[1] / "examples" / "deep_images.py"
+    path = Path(__file__).parents[2] / "examples" / "deep_images.py"
     spec = importlib.util.spec_from_file_location("deep_images", path)
     example = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(example)

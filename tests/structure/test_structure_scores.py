@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from draws import examples
-from test_structure_oracle import (
+from structure_oracle import (
     all_networks,
     best_score,
     local_scores,

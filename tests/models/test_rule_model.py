@@ -235,7 +235,7 @@ def test_a_class_space_may_be_given():
 
 
 def test_the_example_runs(capsys):
-    path = Path(__file__).parents[1] / "examples" / "warehouse_worker.py"
+    path = Path(__file__).parents[2] / "examples" / "warehouse_worker.py"
     runpy.run_path(str(path), run_name="__main__")
     said = capsys.readouterr().out
     assert "camera: walking 0.007, normal 0.289, overhead 0.703" in said

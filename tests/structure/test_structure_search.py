@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from draws import examples
-from test_structure_oracle import (
+from structure_oracle import (
     all_networks,
     best_score,
     local_scores,
@@ -383,3 +383,9 @@ def test_sixty_variables_with_little_time(monkeypatch):
 def test_unknown_methods_are_refused():
     with pytest.raises(InputError, match="one of auto, exact, integer, order; found 'magic'"):
         find_dag(LocalScores.of([{(): 0.0}]), method="magic")
+
+
+@pytest.mark.parametrize(("m", "count"), [(1, 1), (2, 3), (3, 25), (4, 543)])
+def test_there_are_as_many_acyclic_graphs_as_robinson_counted(m, count):
+    # Robinson (1977), Counting unlabeled acyclic digraphs: labelled ones, OEIS A003024.
+    assert len(all_networks(m)) == count

@@ -209,7 +209,7 @@ SCRIPT = """
 
 def start(tmp_path):
     code = SCRIPT.format(
-        tests=str(Path(__file__).parent), notes=str(tmp_path / "notes"), cache=str(tmp_path / "cache")
+        tests=str(Path(__file__).parents[1]), notes=str(tmp_path / "notes"), cache=str(tmp_path / "cache")
     )
     return subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(code)],
@@ -475,7 +475,7 @@ INTERRUPTED = """
 
 
 def test_after_a_real_interrupt_everything_has_stopped_and_the_next_comparison_works(tmp_path):
-    code = INTERRUPTED.format(tests=str(Path(__file__).parent), notes=str(tmp_path / "notes"))
+    code = INTERRUPTED.format(tests=str(Path(__file__).parents[1]), notes=str(tmp_path / "notes"))
     run = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=False
     )

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from draws import examples
-from test_networks_scores import slow_raw, slow_score
+from slow_scores import slow_raw, slow_score
 from tuplet.core.exceptions import InputError
 from tuplet.joint.inference.plan import min_fill_order
 from tuplet.models.generative.networks import (
