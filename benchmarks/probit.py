@@ -45,8 +45,7 @@ from tuplet.joint import JointDistribution, Probit
 from tuplet.joint.base import all_outcomes
 from tuplet.metrics import exact_match, hamming_score, macro_f1, macro_precision
 from tuplet.models.probit import ProbitClassifier, ProbitForestClassifier
-from tuplet.models.probit.sampling.hamiltonian import Hamiltonian
-from tuplet.models.probit.sampling.metropolis import Metropolis
+from tuplet.models.probit.sampling.correlation import Hamiltonian, Metropolis
 
 CACHE = Path(__file__).parent / "cache" / "probit"
 SIGNALS = {"weak": 0.3, "moderate": 0.6, "strong": 1.0}

@@ -11,7 +11,7 @@ from tuplet.core.typing import UNKNOWN
 from tuplet.joint import Atoms, Autoregressive, FactorGraph, Mixture, MonteCarlo, Search
 from tuplet.joint.base import all_outcomes
 from tuplet.joint.inference import Factor
-from tuplet.joint.outcome_bounds import OutcomeBounds
+from tuplet.joint.mixture import OutcomeBounds
 
 # -- random components and their truth --------------------------------------------------------------------
 

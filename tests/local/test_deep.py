@@ -16,8 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from tuplet import BayesNetClassifier, ChainClassifier, IndependentClassifier, PowersetClassifier
 from tuplet.core.exceptions import InputError
 from tuplet.local.deep import MLP, ConvNet, DeepClassifier, ResNet18, TemperatureScaled, read_image
-from tuplet.local.deep.mixup import mix_rows
-from tuplet.local.deep.rows import Rows
+from tuplet.local.deep.classifier import Rows, mix_rows
 
 pytestmark = pytest.mark.deep
 torch = pytest.importorskip("torch")

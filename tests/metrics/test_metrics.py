@@ -22,7 +22,7 @@ from tuplet.losses import LOSSES, Abstain, CostMatrix, FBeta, Hamming, Jaccard, 
 from tuplet.models import DecisionClassifier, IndependentClassifier, PowersetClassifier
 from tuplet.prediction import JointPrediction
 from tuplet.space import ClassSpace
-from tuplet.space.rows import require_same_order
+from tuplet.space.containers import require_same_order
 
 DECISION_METRICS = {
     name: getattr(metrics, name)

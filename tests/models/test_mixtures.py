@@ -26,7 +26,7 @@ from tuplet.joint import Mixture
 from tuplet.joint.base import all_outcomes
 from tuplet.models.cross_fitting import fold_weights
 from tuplet.models.mixtures import base, growth
-from tuplet.models.mixtures.annealing import Annealed
+from tuplet.models.mixtures.base import Annealed
 from tuplet.models.mixtures.em import EMSettings, MixtureState, run_em
 from tuplet.models.mixtures.mixture import ModelSource
 from tuplet.models.trees.mixture import TreeSource, new_forest

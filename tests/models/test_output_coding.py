@@ -20,8 +20,7 @@ from tuplet.joint import FactorGraph
 from tuplet.joint.inference import BeliefPropagation, Exact
 from tuplet.metrics import exact_match
 from tuplet.models.compared import output_coding
-from tuplet.models.compared.margin_metric import fit_metric, impostors
-from tuplet.models.compared.output_coding import OutputCodingClassifier, fit_labels
+from tuplet.models.compared.output_coding import OutputCodingClassifier, fit_labels, fit_metric, impostors
 
 
 def data(n=150, m=4, seed=0):

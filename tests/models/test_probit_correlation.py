@@ -6,10 +6,14 @@ from scipy.integrate import quad
 from scipy.optimize import check_grad
 
 from tuplet.core.exceptions import InputError
-from tuplet.models.probit.sampling.correlation import correlation_step
+from tuplet.models.probit.sampling.correlation import (
+    Hamiltonian,
+    Metropolis,
+    StepSize,
+    _draw_inverse_wishart,
+    correlation_step,
+)
 from tuplet.models.probit.sampling.correlation_kernels import correlation_of, density_of, trajectory
-from tuplet.models.probit.sampling.hamiltonian import Hamiltonian, StepSize
-from tuplet.models.probit.sampling.metropolis import Metropolis, _draw_inverse_wishart
 
 
 def residuals(n, R, seed=0):

@@ -12,7 +12,7 @@ from tuplet.joint import Search
 from tuplet.joint.base import all_outcomes
 from tuplet.joint.inference import BeliefPropagation
 from tuplet.models.rules import NoisyOr, Rule, RuleFactor, RuleJoint, compile_rules
-from tuplet.models.rules.inference.contradiction import culprits
+from tuplet.models.rules.inference.joint import culprits
 from tuplet.models.rules.inference.maxima import Maxima, best_outcomes
 from tuplet.models.rules.inference.sums import Sums
 from tuplet.space import ClassSpace

@@ -26,7 +26,7 @@ from tuplet import (
 from tuplet.core.exceptions import InputError
 from tuplet.joint import Atoms, Mixture
 from tuplet.joint.base import all_outcomes
-from tuplet.models.stacking.gate import _fit, fit_gate
+from tuplet.models.stacking.blend import _fit, fit_gate
 from tuplet.models.stacking.held_out import Rows, judge, make_folds
 from tuplet.models.stacking.tempering import find_power, temper
 from tuplet.models.stacking.weights import mixture_weights

@@ -23,7 +23,6 @@ from tuplet.structure import (
     LocalScores,
     best_forest,
     best_network,
-    exact,
     find_dag,
     is_acyclic,
     moral_width,
@@ -33,9 +32,9 @@ from tuplet.structure import (
     search_orders,
     solve_integer,
 )
-from tuplet.structure.decompose import drop_hopeless, group_bound, lift_parents, project, strong_components
 from tuplet.structure.integer import LEAST_EXCESS, cluster_cut, violated_clusters
 from tuplet.structure.kernels import climb
+from tuplet.structure.search import drop_hopeless, group_bound, lift_parents, project, strong_components
 
 few = examples(25)
 
@@ -75,7 +74,7 @@ def test_no_network_of_five_variables_is_better():
 
 @pytest.mark.parametrize("n_low", [0, 1, 3, 7])
 def test_cutting_the_sets_into_high_and_low_parts_changes_nothing(monkeypatch, some_scores, n_low):
-    monkeypatch.setattr(exact, "_LOW", n_low)
+    monkeypatch.setattr("tuplet.structure.search._LOW", n_low)
     for scores, best in some_scores:
         assert score_of(best_network(scores), scores) == pytest.approx(best)
 
@@ -260,7 +259,7 @@ def test_groups_bound_the_optimum_better_than_no_groups(monkeypatch, some_scores
     for scores, best in some_scores:
         bounds = []
         for size in (1, 3, 5, 10):
-            monkeypatch.setattr("tuplet.structure.decompose._GROUP", size)
+            monkeypatch.setattr("tuplet.structure.search._GROUP", size)
             bounds.append(group_bound(scores, search_orders(scores, random_state=0)[0]))
         assert bounds[0] == pytest.approx(scores.bound)
         assert bounds[-1] == pytest.approx(best)

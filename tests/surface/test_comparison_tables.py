@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from tuplet.core.exceptions import InputError, MissingDependencyError
 from tuplet.surface.comparisons import latex_table, markdown_table, text_table
-from tuplet.surface.comparisons.latex import escape_latex
-from tuplet.surface.comparisons.terminal import display_width
+from tuplet.surface.comparisons.tables import display_width, escape_latex
 from tuplet.surface.pages import Picture, PlainTable, ScoreTable, Section, html_page
 from tuplet.surface.pages.grid import lay_out
 

@@ -17,7 +17,7 @@ from draws import examples
 from tuplet.core.exceptions import InputError, MissingDependencyError
 from tuplet.structure import edges
 from tuplet.surface.plots import plot_graph
-from tuplet.surface.plots.arrows import control_points, label_places, sampled
+from tuplet.surface.plots.graph import control_points, label_places, sampled
 from tuplet.surface.plots.layout import (
     _across,
     _least_positions,

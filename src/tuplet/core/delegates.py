@@ -12,20 +12,22 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from tuplet.surface.comparisons.views import ScorePlots as ScorePlots
-
 DELEGATES = {
-    "comparison_page": "tuplet.surface.comparisons.views:comparison_page",
-    "latex_table": "tuplet.surface.comparisons.latex:latex_table",
-    "markdown_table": "tuplet.surface.comparisons.markdown:markdown_table",
-    "score_plots": "tuplet.surface.comparisons.views:ScorePlots",
-    "text_table": "tuplet.surface.comparisons.terminal:text_table",
+    "comparison_page": "tuplet.surface.comparisons.page:comparison_page",
+    "latex_table": "tuplet.surface.comparisons.tables:latex_table",
+    "markdown_table": "tuplet.surface.comparisons.tables:markdown_table",
+    "text_table": "tuplet.surface.comparisons.tables:text_table",
     "save_model": "tuplet.io.saved_models:save_model",
     "write_report": "tuplet.surface.report:write_report",
+    "plot_calibration": "tuplet.surface.plots.calibration:plot_calibration",
+    "plot_centred_boxes": "tuplet.surface.comparisons.boxes:plot_centred_boxes",
     "plot_class_feature_graph": "tuplet.surface.plots.graph:plot_class_feature_graph",
     "plot_correlations": "tuplet.surface.plots:plot_correlations",
+    "plot_critical_differences": "tuplet.surface.comparisons.rank_plot:plot_critical_differences",
+    "plot_differences": "tuplet.surface.comparisons.pairs:plot_differences",
     "plot_graph": "tuplet.surface.plots:plot_graph",
     "plot_learning_path": "tuplet.surface.report.paths:plot_learning_path",
+    "plot_pairs": "tuplet.surface.comparisons.pairs:plot_pairs",
     "plot_prediction_combinations": "tuplet.surface.plots.predictions:plot_prediction_combinations",
     "plot_prediction_coverage": "tuplet.surface.plots.predictions:plot_prediction_coverage",
     "plot_prediction_dependence": "tuplet.surface.plots.predictions:plot_prediction_dependence",
@@ -48,10 +50,6 @@ PRELOADED = (
 
 @overload
 def delegate(name: Literal["save_model", "write_report"], *args: Any, **options: Any) -> None: ...
-
-
-@overload
-def delegate(name: Literal["score_plots"], *args: Any, **options: Any) -> ScorePlots: ...
 
 
 @overload

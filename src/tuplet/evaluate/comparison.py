@@ -5,19 +5,16 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterable, Sequence
-from typing import IO, TYPE_CHECKING, Any, Self, final
+from typing import IO, Any, Self, final
 
 import pandas as pd
 
 from tuplet.core.atomic_files import write_bytes
 from tuplet.core.delegates import delegate
 from tuplet.core.exceptions import InputError, TupletWarning
-from tuplet.evaluate.score_tests import ScoreTests
+from tuplet.evaluate.accessors import ScorePlots, ScoreTests
 from tuplet.evaluate.store import Record, Store
 from tuplet.evaluate.work import N_BINS
-
-if TYPE_CHECKING:
-    from tuplet.core.delegates import ScorePlots
 
 FACTS = (
     "dataset",
@@ -226,7 +223,7 @@ class Comparison:
     @property
     def plot(self) -> ScorePlots:
         """Plots of the scores: `result.plot.critical_differences("exact_match")`, and so on."""
-        return delegate("score_plots", self)
+        return ScorePlots(self)
 
     def to_text(self, score: str, *, width: int | None = None) -> str:
         """Table of a score for a terminal, by default of its width."""

@@ -12,8 +12,8 @@ from tuplet.core.exceptions import InputError
 from tuplet.core.typing import Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.losses.base import Loss, align, is_number, nan_if_unknown
-from tuplet.losses.binary import positives
 from tuplet.losses.expectation import first_lowest, row_blocks
+from tuplet.losses.labelled import positives
 
 _DIGITS = 12
 

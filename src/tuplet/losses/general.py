@@ -13,9 +13,8 @@ from tuplet.core.exceptions import InputError, IntractableError, TupletError
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import JointDistribution, all_outcomes
 from tuplet.losses.base import Loss, align, nan_if_unknown
-from tuplet.losses.binary import positives
 from tuplet.losses.expectation import best_of, own_atoms
-from tuplet.losses.labelled import as_floats
+from tuplet.losses.labelled import as_floats, positives
 
 Candidates = Literal["all", "atoms"]
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from tuplet.core.exceptions import InputError
@@ -103,3 +104,18 @@ def _require_complete(space: ClassSpace, name: str, table: Floats) -> None:
             f"CostMatrix.from_labels: {name!r} lacks the cost of predicting {predicted} where {true} is true"
             f" ({len(gaps)} such pairs in all)."
         )
+
+
+def positives(
+    loss: str, true: Codes, pred: Codes, known: npt.NDArray[np.bool_]
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Return where truth and answer are positive (..., m), among the positions whose truth is known."""
+    if max(true.max(initial=0), pred.max(initial=0)) > 1:
+        codes = np.maximum(true, pred).reshape(-1, true.shape[-1]).max(axis=0)
+        j = int(np.argmax(codes > 1))
+        raise InputError(
+            f"{loss}: needs binary variables (code 0 negative, 1 positive), but variable {j} has code"
+            f" {codes[j]}.",
+            variable=j,
+        )
+    return true == 1, (pred == 1) & known

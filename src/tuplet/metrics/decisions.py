@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from tuplet.core.exceptions import InputError
-from tuplet.core.typing import UNKNOWN, Floats
+from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.losses.base import Loss
 from tuplet.losses.hamming import Hamming
 from tuplet.losses.registry import get_loss
 from tuplet.losses.subset import SubsetZeroOne
-from tuplet.metrics.encoding import average, check_weights, encode_both
-from tuplet.metrics.pairing import reject_prediction
-from tuplet.metrics.pairs import active_pairs, count_pairs, macro, ratio
+from tuplet.metrics.encoding import average, check_weights, encode_both, reject_prediction
 from tuplet.space import labels
 from tuplet.space.classes import ClassSpace
 from tuplet.space.containers import open_table
@@ -144,7 +142,7 @@ def instance_f1(
     >>> round(instance_f1([[1, 1, 0], [0, 0, 0]], [[0, 1, 0], [0, 0, 0]]), 3)
     0.833
     """
-    pairs = active_pairs(*encode_both(Y_true, Y_pred, space))
+    pairs = _active_pairs(*encode_both(Y_true, Y_pred, space))
     size = pairs.true.sum(axis=1) + pairs.pred.sum(axis=1)
     values = ratio(2 * pairs.both.sum(axis=1), size, zero_division)
     return average(np.where(pairs.known.any(axis=1), values, np.nan), sample_weight)
@@ -159,7 +157,7 @@ def jaccard_score(
     space: ClassSpace | None = None,
 ) -> float:
     """Mean over the rows of the Jaccard index of the active pairs; arguments as in `instance_f1`."""
-    pairs = active_pairs(*encode_both(Y_true, Y_pred, space))
+    pairs = _active_pairs(*encode_both(Y_true, Y_pred, space))
     common = pairs.both.sum(axis=1)
     union = pairs.true.sum(axis=1) + pairs.pred.sum(axis=1) - common
     values = ratio(common, union, zero_division)
@@ -175,7 +173,7 @@ def micro_f1(
     space: ClassSpace | None = None,
 ) -> float:
     """F1 of all active pairs of all rows together; `zero_division` if there are none."""
-    pairs = active_pairs(*encode_both(Y_true, Y_pred, space))
+    pairs = _active_pairs(*encode_both(Y_true, Y_pred, space))
     weights = check_weights(sample_weight, len(pairs.true))
     hits, size = weights @ pairs.both, weights @ pairs.true + weights @ pairs.pred
     return float(ratio(2 * hits.sum(), size.sum(), zero_division))
@@ -206,7 +204,7 @@ def macro_f1(
     >>> round(macro_f1([["a", 0], ["b", 1], ["c", 1]], [["a", 0], ["b", 1], ["b", 1]]), 3)
     0.778
     """
-    counts = count_pairs(*encode_both(Y_true, Y_pred, space), sample_weight)
+    counts = _count_pairs(*encode_both(Y_true, Y_pred, space), sample_weight)
     return macro([ratio(2 * c.hits, c.true + c.pred, zero_division) for c in counts])
 
 
@@ -219,7 +217,7 @@ def macro_precision(
     space: ClassSpace | None = None,
 ) -> float:
     """Mean over the variables of precision, as `macro_f1`; `zero_division` for what is never predicted."""
-    counts = count_pairs(*encode_both(Y_true, Y_pred, space), sample_weight)
+    counts = _count_pairs(*encode_both(Y_true, Y_pred, space), sample_weight)
     return macro([ratio(c.hits, c.pred, zero_division) for c in counts])
 
 
@@ -232,5 +230,72 @@ def macro_recall(
     space: ClassSpace | None = None,
 ) -> float:
     """Mean over the variables of recall, as `macro_f1`; `zero_division` for what is never true."""
-    counts = count_pairs(*encode_both(Y_true, Y_pred, space), sample_weight)
+    counts = _count_pairs(*encode_both(Y_true, Y_pred, space), sample_weight)
     return macro([ratio(c.hits, c.true, zero_division) for c in counts])
+
+
+class Pairs(NamedTuple):
+    """Where a variable has an active pair, all of shape (n, m)."""
+
+    true: npt.NDArray[np.bool_]
+    pred: npt.NDArray[np.bool_]
+    both: npt.NDArray[np.bool_]  # the same one
+    known: npt.NDArray[np.bool_]  # whether the truth is known; without it nothing is active
+
+
+class Counts(NamedTuple):
+    """Weights of the active pairs of one variable, one number per category that counts."""
+
+    true: Floats
+    pred: Floats
+    hits: Floats
+
+
+def _active_pairs(y_true: Codes, y_pred: Codes, space: ClassSpace) -> Pairs:
+    """Find the active pairs of true and predicted codes (n, m)."""
+    known = y_true != UNKNOWN
+    wide, positive = np.array(space.cards) > 2, _positive_codes(space)
+    true = known & (wide | (y_true == positive))
+    pred = known & (y_pred != UNKNOWN) & (wide | (y_pred == positive))
+    return Pairs(true, pred, true & pred & (y_true == y_pred), known)
+
+
+def _positive_codes(space: ClassSpace) -> Codes:
+    """Return the code of the active category (m,) of binary variables; of no meaning for the others."""
+    constant_one = [len(values) == 1 and values[0] == 1 for values in space.categories]
+    return np.where(constant_one, 0, 1)
+
+
+def _count_pairs(
+    y_true: Codes, y_pred: Codes, space: ClassSpace, sample_weight: npt.ArrayLike | None
+) -> list[Counts]:
+    """Count the pairs of each variable of which some truth is known.
+
+    The positives are what counts of a binary variable, of any other the categories that occur.
+    """
+    weights, pairs = check_weights(sample_weight, len(y_true)), _active_pairs(y_true, y_pred, space)
+    positive = _positive_codes(space)
+    counts = []
+    for j in np.flatnonzero(weights @ pairs.known):
+        true = _weigh(y_true[:, j], pairs.true[:, j], weights, space.cards[j])
+        pred = _weigh(y_pred[:, j], pairs.pred[:, j], weights, space.cards[j])
+        hits = _weigh(y_true[:, j], pairs.both[:, j], weights, space.cards[j])
+        kept = np.flatnonzero(true + pred > 0) if space.cards[j] > 2 else positive[[j]]
+        counts.append(Counts(true[kept], pred[kept], hits[kept]))
+    return counts
+
+
+def _weigh(codes: Codes, active: npt.NDArray[np.bool_], weights: Floats, card: int) -> Floats:
+    """Return the weight of each category, (max(card, 2),), over the rows that are active."""
+    return np.bincount(codes[active], weights[active], max(card, 2)).astype(float)
+
+
+def macro(values: list[Floats]) -> float:
+    """Mean over the variables of the mean over their categories; nan without variables."""
+    return float(np.mean([categories.mean() for categories in values])) if values else float("nan")
+
+
+def ratio(part: npt.ArrayLike, whole: npt.ArrayLike, zero_division: float) -> Floats:
+    """Part over whole, `zero_division` where the whole is zero."""
+    part, whole = np.asarray(part, dtype=float), np.asarray(whole, dtype=float)
+    return np.divide(part, whole, out=np.full(whole.shape, float(zero_division)), where=whole > 0)

@@ -6,13 +6,14 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from tuplet.core.exceptions import InputError, LabelError
 from tuplet.core.typing import Codes, Floats
-from tuplet.metrics.pairing import reject_prediction, require_same_rows
 from tuplet.prediction.joint import JointPrediction
 from tuplet.prediction.truth import Truth, extended, present_labels, read_truth, require_common_labels
 from tuplet.space.classes import ClassSpace
+from tuplet.space.containers import require_same_order
 
 Reduce = Literal["mean", "median"]
 
@@ -21,7 +22,7 @@ def encode_both(Y_true: Any, Y_pred: Any, space: ClassSpace | None) -> tuple[Cod
     """Codes (n, m) of true and predicted labels in one space: the given one, or that of all their labels."""
     reject_prediction(Y_true)
     reject_prediction(Y_pred)
-    require_same_rows("Y_true and Y_pred", Y_true, Y_pred)
+    _require_same_rows("Y_true and Y_pred", Y_true, Y_pred)
     shared = space if space is not None else ClassSpace.from_labels(Y_true)
     try:
         true, pred = shared.encode(Y_true), shared.encode(Y_pred)
@@ -83,3 +84,21 @@ def _median(values: Floats, weights: Floats) -> float:
     below = np.cumsum(weights[order]) / weights.sum()
     low, high = np.searchsorted(below, [0.5 - 1e-12, 0.5 + 1e-12])
     return float((values[order[low]] + values[order[high]]) / 2)
+
+
+def reject_prediction(Y: Any) -> None:
+    """Refuse a joint prediction where labels are wanted, before anything looks into it row by row."""
+    if isinstance(Y, JointPrediction):
+        raise InputError(
+            "This metric compares labels with labels, found a JointPrediction; pass model.predict(X) or"
+            " prediction.decide(loss)."
+        )
+
+
+def _require_same_rows(what: str, left: Any, right: Any) -> None:
+    """Refuse two tables of pandas, or a table and a prediction, with the same rows in another order."""
+    require_same_order(what, _index(left), _index(right))
+
+
+def _index(rows: Any) -> pd.Index | None:
+    return rows.index if isinstance(rows, pd.DataFrame | pd.Series | JointPrediction) else None

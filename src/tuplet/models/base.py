@@ -23,12 +23,11 @@ from tuplet.metrics.decisions import exact_match
 from tuplet.models.validation import row_index, validate_features, validate_weights
 from tuplet.prediction.joint import JointPrediction
 from tuplet.space.classes import ClassSpace
-from tuplet.space.containers import open_table
+from tuplet.space.containers import open_table, require_same_order
 from tuplet.space.features.columns import chooses_columns
 from tuplet.space.features.encoding import FeatureEncoder, encoder_for
 from tuplet.space.features.estimators import accepts, require_probabilities
 from tuplet.space.features.inputs import Features, as_pandas, n_rows, take_rows
-from tuplet.space.rows import require_same_order
 
 
 class JointClassifier(ClassifierMixin, BaseEstimator, ABC):

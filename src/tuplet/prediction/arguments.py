@@ -15,9 +15,8 @@ from tuplet.core.typing import UNKNOWN, Codes
 from tuplet.losses.base import Loss
 from tuplet.losses.registry import get_loss
 from tuplet.space.classes import ClassSpace
-from tuplet.space.containers import listing
+from tuplet.space.containers import listing, require_same_order
 from tuplet.space.labels import show
-from tuplet.space.rows import require_same_order
 
 
 def check_count(query: str, name: str, value: Any, least: int) -> int:

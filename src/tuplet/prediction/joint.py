@@ -16,6 +16,7 @@ from tuplet.core.exceptions import ImpossibleEvidenceError, InputError, TupletEr
 from tuplet.core.typing import UNKNOWN, Codes, Floats, Seed
 from tuplet.joint.autoregressive import Autoregressive
 from tuplet.joint.base import JointDistribution, warn_unproven
+from tuplet.joint.probit import Probit
 from tuplet.losses.decomposable import DecomposableLoss
 from tuplet.losses.subset import SubsetZeroOne
 from tuplet.prediction import rendering
@@ -23,21 +24,16 @@ from tuplet.prediction.arguments import check_count, encode_known, known_text, r
 from tuplet.prediction.dependence import conditional_dependence
 from tuplet.prediction.estimates import warn_estimated
 from tuplet.prediction.reliability import coverage_curve
-from tuplet.prediction.tables import (
-    label_intervals,
-    marginal_frame,
-    outcome_intervals,
-    require_draws,
-    tidy_frame,
-)
 from tuplet.prediction.truth import read_truth
 from tuplet.space.classes import ClassSpace
 from tuplet.space.containers import listing
+from tuplet.space.labels import show
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from tuplet.losses.base import Loss
+
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
@@ -176,7 +172,7 @@ class JointPrediction:
             warn_estimated("top_k", self.distribution, measure=False)
         row, rank = np.nonzero(np.isfinite(ranking.log_prob))
         before = {"row": self._row_names(row), "rank": rank + 1}
-        return tidy_frame(
+        return _tidy_frame(
             self.space, ranking.codes[row, rank], before, {"probability": np.exp(ranking.log_prob[row, rank])}
         )
 
@@ -187,7 +183,8 @@ class JointPrediction:
         """Probabilities of the labels of each variable: a frame (n, k_j) by name, a column for each label."""
         tables = self._marginals("marginals")
         return {
-            key: marginal_frame(self.space, j, tables[j], self.index) for j, key in enumerate(self.space.keys)
+            key: _marginal_frame(self.space, j, tables[j], self.index)
+            for j, key in enumerate(self.space.keys)
         }
 
     @_named
@@ -237,11 +234,11 @@ class JointPrediction:
             `probability`, `lower` and `upper`: a line for each row, or for each row and class variable, whose
             second label is meant.
         """
-        joint = require_draws(self.distribution)
+        joint = _require_draws(self.distribution)
         if Y is None:
-            return label_intervals(joint, self.space, self._row_names(np.arange(len(self))), level)
+            return _label_intervals(joint, self.space, self._row_names(np.arange(len(self))), level)
         codes = encode_known(self.space, Y, len(self), "intervals", self.index)
-        return outcome_intervals(joint, codes, joint.log_prob(codes), self.index, level)
+        return _outcome_intervals(joint, codes, joint.log_prob(codes), self.index, level)
 
     @_named
     def entropy(self) -> Floats:
@@ -338,7 +335,7 @@ class JointPrediction:
         size = check_count("sample", "size", size, 0)
         draws = self.distribution.sample(size, random_state)
         draw, row = np.divmod(np.arange(size * len(self)), max(1, len(self)))
-        return tidy_frame(
+        return _tidy_frame(
             self.space,
             draws.reshape(-1, self.space.n_variables),
             {"draw": draw, "row": self._row_names(row)},
@@ -363,7 +360,7 @@ class JointPrediction:
             f"P({name})": table[rows, mode.codes[:, j]]
             for j, (name, table) in enumerate(zip(self.space.names, tables, strict=True))
         }
-        return tidy_frame(
+        return _tidy_frame(
             self.space, mode.codes, {}, {"probability": np.exp(mode.log_prob), **alone}, self.index
         )
 
@@ -549,3 +546,86 @@ class JointPrediction:
 
     def _row_names(self, rows: Any) -> Any:
         return (np.arange(len(self)) if self.index is None else self.index.to_flat_index())[rows]
+
+
+def _marginal_frame(space: ClassSpace, j: int, table: Floats, index: pd.Index | None) -> Any:
+    """Return probabilities (n, k) of variable j with its labels as columns."""
+    categories = space.categories[j]
+    if not space.is_polars:
+        return pd.DataFrame(table, index=index, columns=pd.Index(categories, name=space.keys[j]))
+    import polars as pl
+
+    titles = [str(label) for label in categories]
+    if len(set(titles)) < len(titles):
+        titles = [show(label) for label in categories]
+    return pl.DataFrame(table, schema=titles, orient="row")  # polars would guess from the memory layout
+
+
+def _tidy_frame(
+    space: ClassSpace,
+    codes: Codes,
+    before: dict[str, Any],
+    after: dict[str, Any],
+    index: pd.Index | None = None,
+) -> Any:
+    """Return labels of codes (n, m) between other columns, whose names give way to those of the variables."""
+    labels, keys = space.decode_frame(codes, index), space.keys
+    columns = {
+        **{_free(name, keys): values for name, values in before.items()},
+        **{key: labels[key] for key in keys},
+        **{_free(name, keys): values for name, values in after.items()},
+    }
+    if not space.is_polars:
+        return pd.DataFrame(columns, index=labels.index)
+    import polars as pl
+
+    return pl.DataFrame({name: _plain(values) for name, values in columns.items()})
+
+
+def _plain(values: Any) -> Any:
+    return values.to_list() if isinstance(values, pd.Index) else values
+
+
+def _free(name: str, taken: tuple[Any, ...]) -> str:
+    while name in taken:
+        name += "_"
+    return name
+
+
+# -- credible intervals ------------------------------------------------------------------------------------
+
+
+def _require_draws(joint: JointDistribution) -> Probit:
+    """Return the distribution if it has draws; raise `InputError` otherwise."""
+    if not isinstance(joint, Probit):
+        raise InputError(
+            "intervals: credible intervals need draws of a model's parameters, which"
+            f" {type(joint).__name__} does not have; ProbitClassifier and ProbitForestClassifier give them."
+        )
+    return joint
+
+
+def _label_intervals(joint: Probit, space: ClassSpace, rows: Any, level: float) -> pd.DataFrame:
+    """Return a line for each row and class variable: P(second label) and its credible interval."""
+    limits = joint.marginal_intervals(level)  # (n, m, 2)
+    positive = np.stack([table[:, 1] for table in joint.marginals()], axis=1)
+    n, m = positive.shape
+    return pd.DataFrame(
+        {
+            "row": np.repeat(np.asarray(rows), m),
+            "variable": np.tile(np.array(space.names, dtype=object), n),
+            "label": np.tile(np.array([str(labels[1]) for labels in space.categories], dtype=object), n),
+            "probability": positive.ravel(),
+            "lower": limits[..., 0].ravel(),
+            "upper": limits[..., 1].ravel(),
+        }
+    )
+
+
+def _outcome_intervals(
+    joint: Probit, codes: Codes, log_prob: Floats, index: pd.Index | None, level: float
+) -> pd.DataFrame:
+    """Return a line for each row: the probability of its codes (n, m) and its credible interval."""
+    limits = joint.intervals(codes, level)
+    columns = {"probability": np.exp(log_prob), "lower": limits[:, 0], "upper": limits[:, 1]}
+    return pd.DataFrame(columns, index=index)

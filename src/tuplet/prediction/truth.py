@@ -13,9 +13,8 @@ from tuplet.core.exceptions import InputError, LabelError
 from tuplet.core.typing import UNKNOWN, Codes
 from tuplet.space import labels
 from tuplet.space.classes import ClassSpace
-from tuplet.space.containers import open_table
+from tuplet.space.containers import open_table, require_same_order
 from tuplet.space.labels import show
-from tuplet.space.rows import require_same_order
 
 _SHOWN = 4
 """Labels that a message shows."""

@@ -15,7 +15,6 @@ from tuplet.core.lazy import lazy_names
 if TYPE_CHECKING:
     from tuplet.structure.bounded import search_bounded
     from tuplet.structure.candidates import Candidates, Family, candidate_parent_sets
-    from tuplet.structure.exact import best_network
     from tuplet.structure.integer import has_scip, solve_integer
     from tuplet.structure.local_scores import LocalScores
     from tuplet.structure.orders import search_orders
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
         score_of,
         topological_order,
     )
-    from tuplet.structure.search import Found, Method, find_dag
+    from tuplet.structure.search import Found, Method, best_network, find_dag
     from tuplet.structure.trees import best_forest
 else:
     __getattr__, __dir__ = lazy_names(
@@ -38,14 +37,13 @@ else:
         {
             "tuplet.structure.bounded": "search_bounded",
             "tuplet.structure.candidates": "Candidates Family candidate_parent_sets",
-            "tuplet.structure.exact": "best_network",
             "tuplet.structure.integer": "has_scip solve_integer",
             "tuplet.structure.local_scores": "LocalScores",
             "tuplet.structure.orders": "search_orders",
             "tuplet.structure.parents": (
                 "Edge EdgeRules ParentSets edges find_cycle is_acyclic moral_width score_of topological_order"
             ),
-            "tuplet.structure.search": "Found Method find_dag",
+            "tuplet.structure.search": "Found Method best_network find_dag",
             "tuplet.structure.trees": "best_forest",
         },
     )

@@ -8,13 +8,14 @@ from typing import Literal, TypeAlias, final, get_args
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
 
-from tuplet.core.exceptions import InputError
-from tuplet.core.typing import Seed
+from tuplet.core.exceptions import InputError, IntractableError
+from tuplet.core.typing import UNKNOWN, Floats, Seed
 from tuplet.structure.bounded import search_bounded
-from tuplet.structure.decompose import drop_hopeless, group_bound, lift_parents, project, strong_components
-from tuplet.structure.exact import best_network
 from tuplet.structure.integer import Solution, has_scip, solve_integer
+from tuplet.structure.kernels import best_within, extend_table, flip
 from tuplet.structure.local_scores import LocalScores
 from tuplet.structure.orders import search_orders
 from tuplet.structure.parents import ParentSets, moral_width, score_of
@@ -177,3 +178,180 @@ def _solve(scores: LocalScores, start: ParentSets, method: Method, deadline: flo
         return answer, used
     upper = min(answer.upper_bound, group_bound(scores, answer.parents))
     return answer._replace(upper_bound=upper), used
+
+
+_GROUP = 14
+"""Variables of a group whose best network is part of a bound: some milliseconds each."""
+
+
+def drop_hopeless(scores: LocalScores, reached: float) -> LocalScores:
+    """Drop families that no network better than one of score `reached` can have.
+
+    Every child loses at least nothing against its best family, so a family that alone loses more than the
+    network that is known loses in total is in no better network. The known network itself keeps its families.
+    """
+    best = scores.values[scores.starts[:-1]]
+    loss = best[scores.children] - scores.values
+    rounding = 1e-9 * (1.0 + np.abs(best).sum())
+    return scores.take(loss <= scores.bound - reached + rounding)
+
+
+def strong_components(scores: LocalScores) -> list[npt.NDArray[np.intp]]:
+    """Group the variables so that every cycle of possible edges lies within a group.
+
+    Then each group can be solved apart: parents from other groups never make a cycle.
+    """
+    families, columns = np.nonzero(scores.parents != UNKNOWN)
+    parents = scores.parents[families, columns]
+    m = scores.n_variables
+    possible = csr_array((np.ones(len(parents)), (parents, scores.children[families])), shape=(m, m))
+    n_groups, group = connected_components(possible, directed=True, connection="strong")
+    return [np.flatnonzero(group == g) for g in range(n_groups)]
+
+
+def project(scores: LocalScores, group: npt.NDArray[np.intp]) -> LocalScores:
+    """Return the problem of some variables when all others are parents free of charge.
+
+    Variables are numbered as in `group`. Of the families with equal parents inside, the best stands for
+    all. The best network of the projection has at least the score that these children have in any network.
+    """
+    m = scores.n_variables
+    place = np.full(m + 1, len(group))  # outside, and the padding at -1, go to the end
+    place[group] = np.arange(len(group))
+    rows = np.flatnonzero(place[scores.children] < len(group))
+    inside = np.sort(place[scores.parents[rows]], axis=1)
+    keys = np.column_stack([place[scores.children[rows]], inside])
+    _, first = np.unique(keys, axis=0, return_index=True)  # the first is the best, since families are sorted
+    parents = np.where(inside == len(group), UNKNOWN, inside)[first]
+    return LocalScores._sorted(len(group), keys[first, 0], parents, scores.values[rows[first]])
+
+
+def lift_parents(
+    scores: LocalScores, group: npt.NDArray[np.intp], parents: ParentSets
+) -> dict[int, tuple[int, ...]]:
+    """Turn a network of a projection into sets of parents of the whole problem, with the same scores."""
+    outside = np.zeros((1, scores.masks.shape[1]), dtype=np.uint64)
+    for v in np.setdiff1d(np.arange(scores.n_variables), group):
+        flip(outside, 0, v)
+    lifted = {}
+    for child, members in zip(group.tolist(), parents, strict=True):
+        allowed = outside.copy()
+        for v in members:
+            flip(allowed, 0, group[v])
+        lifted[child] = scores.members(best_within(child, allowed, scores.starts, scores.masks))
+    return lifted
+
+
+def group_bound(scores: LocalScores, parents: ParentSets) -> float:
+    """Bound the score of any network from above: cycles are forbidden inside groups of variables only.
+
+    Parameters
+    ----------
+    scores : LocalScores
+    parents : ParentSets
+        A good network; variables that it joins are put into the same group, where their conflicts count.
+    """
+    total = 0.0
+    for group in _groups(parents, _GROUP):
+        part = project(scores, np.array(group))
+        best = best_network(part)
+        total += part.bound if best is None else score_of(best, part)
+    return min(total, scores.bound)
+
+
+def _groups(parents: ParentSets, size: int) -> list[list[int]]:
+    """Cut the variables into groups, each grown by the variable with most neighbours in it."""
+    near: list[set[int]] = [set(members) for members in parents]
+    for child, members in enumerate(parents):
+        for v in members:
+            near[v].add(child)
+    rest, groups = set(range(len(parents))), []
+    while rest:
+        group: list[int] = []
+        while rest and len(group) < size:
+            v = max(sorted(rest), key=lambda u: len(near[u].intersection(group)))
+            group.append(v)
+            rest.remove(v)
+        groups.append(group)
+    return groups
+
+
+_LOW = 12
+"""Variables whose subsets are handled together: the tables of all children over them stay in the cache."""
+
+
+def best_network(
+    scores: LocalScores, *, max_variables: int = 24, deadline: float | None = None
+) -> ParentSets | None:
+    """Return a network of the highest score.
+
+    Parameters
+    ----------
+    scores : LocalScores
+    max_variables : int
+        The table has 2**m numbers of 8 bytes, and every further variable doubles the time: 8 MB and a
+        fraction of a second for 20 variables, 128 MB and some seconds for 24.
+    deadline : float, optional
+        Value of `time.monotonic()` at which to give up and return None.
+
+    Raises
+    ------
+    IntractableError
+        If there are more than `max_variables` variables.
+
+    Notes
+    -----
+    The last variable of a best network over a set S has the best parents that it can have in the rest of S,
+    so best(S) = max over v in S of best(S - v) + local(v, S - v). Instead of keeping local(v, .) for all
+    sets, as in the reference, or searching it in the list of families, sets are cut into a high and a low
+    part: for one high part, local(v, .) over all low parts is a running maximum over subsets, which costs
+    the same however many families there are. Nothing else is stored: the choices are found again from the
+    scores.
+
+    References
+    ----------
+    Silander and Myllymäki (2006). A simple approach for finding the globally optimal Bayesian network
+    structure.
+
+    Examples
+    --------
+    >>> scores = LocalScores.of([{(): -3.0, (1,): -1.0}, {(): -2.0, (0,): -1.5}])
+    >>> best_network(scores)
+    ((1,), ())
+    """
+    m = scores.n_variables
+    if m > max_variables:
+        raise IntractableError(
+            f"Exact search over {m} variables needs a table of {2**m:,} sets (max_variables={max_variables})."
+            ' Use method="integer" or method="order", or raise max_variables.'
+        )
+    scores.feasible_order()
+    best = _table(scores, deadline)
+    return None if best is None else scores.network(_read_back(scores, best))
+
+
+def _table(scores: LocalScores, deadline: float | None) -> Floats | None:
+    """Score of the best network over every set of variables, shape (2**m,); None if time runs out."""
+    m = scores.n_variables
+    n_low = min(m, _LOW)
+    best, within = np.empty(1 << m), np.empty((m, 1 << n_low))
+    for high in range(1 << (m - n_low)):  # in Python, so that interrupts and deadlines are heard
+        if deadline is not None and time.monotonic() > deadline:
+            return None
+        extend_table(high, n_low, best, within, scores.starts, scores.masks, scores.values)
+    return best
+
+
+def _read_back(scores: LocalScores, best: Floats) -> list[int]:
+    """Take away last variables, from the whole set down; the same sums as in the table, hence equality."""
+    families = [-1] * scores.n_variables
+    rest = len(best) - 1
+    while rest:
+        for v in range(scores.n_variables):
+            if rest >> v & 1:
+                others = rest ^ (1 << v)
+                f = best_within(v, np.array([[others]], dtype=np.uint64), scores.starts, scores.masks)
+                if f >= 0 and best[others] + scores.values[f] == best[rest]:
+                    families[v], rest = int(f), others
+                    break
+    return families

@@ -15,8 +15,7 @@ from tuplet.joint.atoms import Atoms
 from tuplet.joint.autoregressive import Autoregressive
 from tuplet.joint.base import JointDistribution, all_outcomes
 from tuplet.joint.graph import FactorGraph
-from tuplet.joint.inference.factor import Factor
-from tuplet.joint.inference.noisy_or import noisy_or
+from tuplet.joint.inference.factor import Factor, noisy_or
 from tuplet.joint.mixture import Mixture
 
 Cards = tuple[int, ...]

@@ -6,8 +6,7 @@ the list of those that a comparison should not be without, `AveragedChains` the 
 in scikit-learn's documentation and no class.
 """
 
-from tuplet.evaluate.peers.catalogue import default_peers
-from tuplet.evaluate.peers.chains import AveragedChains
+from tuplet.evaluate.peers.catalogue import AveragedChains, default_peers
 from tuplet.evaluate.peers.classifier import PeerClassifier
 
 __all__ = ["AveragedChains", "PeerClassifier", "default_peers"]

@@ -9,8 +9,14 @@ Invariant: the batch axis is last in every table, so one instruction stream serv
 
 from tuplet.joint.inference.belief import BeliefPropagation
 from tuplet.joint.inference.engine import Engine, Exact
-from tuplet.joint.inference.factor import Factor, Problem, absorb, evidence_factors, require_possible
-from tuplet.joint.inference.noisy_or import noisy_or
+from tuplet.joint.inference.factor import (
+    Factor,
+    Problem,
+    absorb,
+    evidence_factors,
+    noisy_or,
+    require_possible,
+)
 from tuplet.joint.inference.plan import Plan, make_plan
 
 __all__ = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,8 +14,7 @@ from scipy.special import entr
 from tuplet.core.exceptions import InputError, IntractableError
 from tuplet.core.typing import Codes, Floats
 from tuplet.joint.inference import eliminate
-from tuplet.joint.inference.counts import count_marginals
-from tuplet.joint.inference.eliminate import Scratch
+from tuplet.joint.inference.eliminate import Forward, Scratch, conditional
 from tuplet.joint.inference.factor import Problem, require_possible
 from tuplet.joint.inference.plan import Plan, Step, make_plan
 
@@ -206,3 +206,75 @@ class Exact(Engine):
         size = min(n, max(1, self.chunk_cells // max(1, cells)))
         scratch = Scratch(plan, size, keep)
         return ((slice(start, min(start + size, n)), scratch) for start in range(0, n, max(1, size)))
+
+
+_Complex = npt.NDArray[np.complex128]
+
+
+def count_marginals(plan: Plan, forward: Forward, n_visible: int, n: int) -> Floats:
+    """P(Y_j = 1, |Y| = s) of the first `n_visible` variables, shape (n, n_visible, n_visible + 1)."""
+    size = n_visible + 1
+    roots = np.exp(2j * np.pi * np.arange(size // 2 + 1) / size)  # the others are their conjugates
+    spectrum = np.empty((len(roots), n_visible, n), dtype=complex)
+    conditionals = [conditional(forward, i) for i in range(len(plan.steps))]
+    for position, root in enumerate(roots):
+        spectrum[position] = _tilted_marginals(plan, conditionals, n_visible, root)
+    # sum over s of P(., |Y| = s) root^s is the conjugate of numpy's forward transform.
+    counts = np.fft.irfft(np.conj(spectrum), n=size, axis=0)
+    return np.clip(counts.transpose(2, 1, 0), 0.0, 1.0)
+
+
+def _tilted_marginals(plan: Plan, conditionals: list[Floats], n_visible: int, root: complex) -> _Complex:
+    """E[root^|Y| 1(Y_j = 1)] for every visible j, (n_visible, b)."""
+    inner = []  # per step: conditional times tilt, over the clique
+    messages: list[_Complex] = []  # per step: expectation of the tilts at and below it, given the separator
+    for i, step in enumerate(plan.steps):
+        table = _tilt(conditionals[i], step, n_visible, root)
+        inner.append(table)
+        for child in step.children:
+            table = table * _expand(messages[child], plan.steps[child], step, plan)
+        messages.append(table.sum(axis=0))
+    return _backward(plan, inner, messages, n_visible)
+
+
+def _tilt(table: Floats, step: Step, n_visible: int, root: complex) -> _Complex:
+    if step.variable >= n_visible or table.shape[0] < 2:
+        return table.astype(complex)
+    weights = np.array([1.0, root]).reshape(2, *([1] * (table.ndim - 1)))
+    return table * weights
+
+
+def _backward(plan: Plan, inner: list[_Complex], messages: list[_Complex], n_visible: int) -> _Complex:
+    # Per step: weight of all that is not at or below it, over the separator. For the last step of a connected
+    # part of the graph that is the product of the other parts.
+    roots = [i for i, step in enumerate(plan.steps) if step.parent < 0]
+    outside = dict(zip(roots, _all_but_one([messages[i] for i in roots]), strict=True))
+    rows: list[_Complex] = [np.zeros(1, dtype=complex)] * n_visible
+    for i in reversed(range(len(plan.steps))):
+        step = plan.steps[i]
+        table = inner[i] * outside.pop(i)
+        arriving = [_expand(messages[child], plan.steps[child], step, plan) for child in step.children]
+        for child, rest in zip(step.children, _all_but_one(arriving), strict=True):
+            drop = plan.steps[child].parent_drop
+            product = table * rest
+            outside[child] = product.sum(axis=drop) if drop else product
+        if step.variable < n_visible and len(table) == 2:
+            whole = math.prod(arriving, start=table)
+            rows[step.variable] = whole[1].reshape(-1, whole.shape[-1]).sum(axis=0)
+    return np.stack(np.broadcast_arrays(*rows))
+
+
+def _all_but_one(factors: list[_Complex]) -> list[_Complex | complex]:
+    """Return for every factor the product of the others, without dividing (a factor may be zero)."""
+    before: list[_Complex | complex] = [1.0 + 0j]
+    after: list[_Complex | complex] = [1.0 + 0j]
+    for factor in factors[:-1]:
+        before.append(before[-1] * factor)
+    for factor in factors[:0:-1]:
+        after.append(after[-1] * factor)
+    return [left * right for left, right in zip(before, reversed(after), strict=True)] if factors else []
+
+
+def _expand(message: _Complex, child: Step, step: Step, plan: Plan) -> _Complex:
+    shape = tuple(plan.cards[v] if v in child.separator else 1 for v in step.scope)
+    return message.reshape(*shape, message.shape[-1])

@@ -4,8 +4,7 @@
 and `TemperatureScaled`, which works with every classifier, makes its probabilities honest.
 """
 
-from tuplet.local.deep.classifier import DeepClassifier
-from tuplet.local.deep.images import read_image
+from tuplet.local.deep.classifier import DeepClassifier, read_image
 from tuplet.local.deep.nets import MLP, ConvNet
 from tuplet.local.deep.resnet import ResNet18
 from tuplet.local.temperature import TemperatureScaled

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Self
+from pathlib import Path
+from typing import Any, NamedTuple, Self, TypeAlias, final
 
 import numpy as np
+import numpy.typing as npt
+import pandas as pd
 from sklearn.utils import Tags
 
-from tuplet.core.exceptions import InputError
-from tuplet.core.typing import Seed
-from tuplet.local.deep.backend import NeuralNetClassifier, to_tensor, torch
-from tuplet.local.deep.mixup import mix_rows
-from tuplet.local.deep.rows import Batch, Read, Rows, as_it_is
+from tuplet.core.exceptions import InputError, MissingDependencyError
+from tuplet.core.typing import Floats, Seed
+from tuplet.local.deep.backend import Dataset, NeuralNetClassifier, to_tensor, torch
+from tuplet.space.features.inputs import Features
 
 
 class DeepClassifier(NeuralNetClassifier):
@@ -80,8 +83,8 @@ class DeepClassifier(NeuralNetClassifier):
             "train_split": None,
             "verbose": 0,
             "iterator_train__shuffle": True,
-            "iterator_train__collate_fn": as_it_is,
-            "iterator_valid__collate_fn": as_it_is,
+            "iterator_train__collate_fn": _as_it_is,
+            "iterator_valid__collate_fn": _as_it_is,
         }
         super().__init__(module, **(defaults | settings))
         self.image_shape = image_shape
@@ -176,7 +179,7 @@ class DeepClassifier(NeuralNetClassifier):
         inputs = to_tensor({key: x[key] for key in ("x", "parents") if key in x}, device=self.device)
         return self.module_(*inputs.values(), **fit_params)
 
-    def train_step_single(self, batch: Batch, **fit_params: Any) -> dict[str, Any]:
+    def train_step_single(self, batch: _Batch, **fit_params: Any) -> dict[str, Any]:
         """Add the gradients of a batch; with mixup, those of means of its rows."""
         if not self.mixup:
             return super().train_step_single(batch, **fit_params)
@@ -216,3 +219,164 @@ def _seed(random_state: Seed) -> Iterator[None]:
     with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
         torch.manual_seed(int(np.random.default_rng(random_state).integers(2**63 - 1)))
         yield
+
+
+class Mixed(NamedTuple):
+    """A batch of means, share * row + (1 - share) * partner, and what they were made of."""
+
+    inputs: dict[str, Any]
+    first: _Batch
+    second: _Batch
+    share: float
+
+
+def mix_rows(batch: _Batch, alpha: float) -> Mixed:
+    """Mix each row of a batch with another one, drawn by torch's generator.
+
+    Parameters
+    ----------
+    batch : dict of tensors and codes (b,)
+        "x" and "parents" are mixed; weights are not, as each belongs to a label.
+    alpha : float
+        The share is drawn from Beta(alpha, alpha), one for the batch: small values leave rows almost as they
+        are.
+
+    References
+    ----------
+    H. Zhang, M. Cisse, Y. Dauphin, D. Lopez-Paz, mixup: Beyond empirical risk minimization, ICLR 2018.
+    """
+    inputs, codes = batch
+    share = float(torch.distributions.Beta(alpha, alpha).sample())
+    partner = torch.randperm(len(codes))
+    others = {key: part[partner] for key, part in inputs.items()}
+    means = {key: torch.lerp(others[key], part, share) for key, part in inputs.items() if key != "weight"}
+    return Mixed(means, batch, (others, codes[partner]), share)
+
+
+Read: TypeAlias = Callable[[Any], npt.ArrayLike]
+"""From a value of the first column of X, such as a path, to an image (channels, height, width)."""
+
+_Batch: TypeAlias = tuple[dict[str, Any], Any]
+"""Tensors of b rows: "x", and "parents" (b, p) and "weight" (b,) where there are any; codes (b,)."""
+
+
+@final
+class Rows(Dataset):
+    """Rows of X with their codes and weights, handed out a batch at a time.
+
+    Without `image_shape` and `read` a row is all its columns. With either, columns beside the image are the
+    one-hot parents that a local model has put there.
+
+    Parameters
+    ----------
+    X : array or frame, shape (n, d)
+    y : int array, shape (n,), optional
+    weight : array, shape (n,), optional
+    image_shape : sequence of int, optional
+        (channels, height, width) of the image in the first columns.
+    read : callable, optional
+        What turns a value of the first column into an image.
+    """
+
+    def __init__(
+        self,
+        X: Features,
+        y: npt.NDArray[Any] | None = None,
+        weight: npt.NDArray[Any] | None = None,
+        *,
+        image_shape: Sequence[int] | None = None,
+        read: Read | None = None,
+    ) -> None:
+        self.read = read
+        self.X, parents = _divide(X, image_shape, read)
+        self.y = np.zeros(len(self.X), dtype=np.int64) if y is None else np.asarray(y, dtype=np.int64)
+        columns = {"parents": parents if parents.shape[1] else None, "weight": weight}
+        self.beside = {k: np.asarray(v, dtype=np.float32) for k, v in columns.items() if v is not None}
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    @property
+    def n_parents(self) -> int:
+        """Number of columns beside the image."""
+        return self.beside["parents"].shape[1] if "parents" in self.beside else 0
+
+    def __getitems__(self, rows: Sequence[int]) -> _Batch:
+        # torch asks this of a data set that has it: one piece of indexing for a batch, not one for each row.
+        x = self.X[rows]
+        if self.read is not None:
+            x = np.stack([np.asarray(self.read(value), dtype=np.float32) for value in x])
+        parts = {"x": x} | {key: column[rows] for key, column in self.beside.items()}
+        return {key: torch.from_numpy(part) for key, part in parts.items()}, torch.from_numpy(self.y[rows])
+
+    def __getitem__(self, row: int) -> _Batch:
+        inputs, code = self.__getitems__([row])
+        return {key: part[0] for key, part in inputs.items()}, code[0]
+
+
+def _as_it_is(batch: _Batch) -> _Batch:
+    """Return a batch; what torch calls to put rows together has nothing left to do."""
+    return batch
+
+
+def _divide(
+    X: Features, image_shape: Sequence[int] | None, read: Read | None
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Return what the network's first argument is made of, and the columns beside it (n, p)."""
+    if read is not None:
+        frame = X if isinstance(X, pd.DataFrame) else pd.DataFrame(np.asarray(X))
+        return frame.iloc[:, 0].to_numpy(), frame.iloc[:, 1:].to_numpy(dtype=np.float32)
+    table = np.asarray(X, dtype=np.float32)
+    if table.ndim != 2:
+        raise InputError(
+            f"X must be of shape (n, d), found {table.shape}; images go in as X.reshape(len(X), -1), with"
+            " image_shape=(channels, height, width)."
+        )
+    if image_shape is None:
+        return table, table[:, :0]
+    size = math.prod(image_shape)
+    if table.shape[1] < size:
+        raise InputError(
+            f"X has {table.shape[1]} columns, too few for images of shape {tuple(image_shape)}, which take"
+            f" {size}."
+        )
+    return table[:, :size].reshape(-1, *image_shape), table[:, size:]
+
+
+_MEAN = np.array([0.485, 0.456, 0.406], dtype=np.float32)
+_SCALE = np.array([0.229, 0.224, 0.225], dtype=np.float32)
+"""Means and standard deviations of red, green and blue over ImageNet, by which pretrained networks scale."""
+
+
+def read_image(path: str | Path, *, size: int = 224) -> Floats:
+    """Return an image file as a network that was trained on ImageNet wants it: an array (3, size, size).
+
+    The shorter side is scaled to 8/7 of `size` (256 pixels for 224), the middle is cut out, and colours are
+    standardised.
+
+    Parameters
+    ----------
+    path : str or Path
+    size : int
+        Pixels of each side.
+
+    Examples
+    --------
+    >>> from functools import partial
+    >>> small = partial(read_image, size=64)  # for `DeepClassifier(ResNet18, read=small)`
+    """
+    picture = _pillow().open(path).convert("RGB")
+    scale = size * 8 / 7 / min(picture.size)
+    picture = picture.resize([max(size, round(side * scale)) for side in picture.size])
+    left, top = ((side - size) // 2 for side in picture.size)
+    picture = picture.crop((left, top, left + size, top + size))
+    pixels = np.asarray(picture, dtype=np.float32) / 255
+    return ((pixels - _MEAN) / _SCALE).transpose(2, 0, 1)
+
+
+def _pillow() -> Any:
+    try:
+        from PIL import Image
+    except ImportError:
+        raise MissingDependencyError("Reading images needs pillow; run `pip install tuplet[deep]`.") from None
+    return Image

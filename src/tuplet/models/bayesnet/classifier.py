@@ -19,7 +19,6 @@ from tuplet.joint.inference.engine import Engine, Exact
 from tuplet.local.criteria import Parametrisation, Score
 from tuplet.local.mixed_families import MixedFamilyScorer, Role
 from tuplet.models.base import JointClassifier
-from tuplet.models.bayesnet.graph import Graph
 from tuplet.models.bayesnet.learning import (
     TimeBudget,
     find_candidates,
@@ -30,7 +29,7 @@ from tuplet.models.bayesnet.learning import (
     possible_roles,
     shortlisted,
 )
-from tuplet.models.bayesnet.network import FittedNetwork
+from tuplet.models.bayesnet.network import FittedNetwork, Graph
 from tuplet.models.bayesnet.views import ColumnKinds, FeatureViews
 from tuplet.models.explanation import LocalNetwork
 from tuplet.models.given_edges import Pairs, given_edges

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
+from tuplet.core.delegates import delegate
 from tuplet.joint.inference.factor import Factor
 from tuplet.local.mixed_families import MixedFamilyScorer, ObservedModel, Role
 from tuplet.models.bayesnet.views import FeatureViews
 from tuplet.space.features.inputs import Features, take_rows
-from tuplet.structure.parents import ParentSets
+from tuplet.structure.local_scores import LocalScores
+from tuplet.structure.parents import Edge, ParentSets
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True)
@@ -71,3 +79,77 @@ class FittedNetwork:
             tuple(f"{discrete.names[f]}={discrete.state(f, int(codes[f]))}" for f in some)
             for some in self.features
         )
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Class variables, the features that are parents of some of them, and the strengths of all edges.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Of the m class variables.
+    features : tuple of str
+        Names of features that are parents, numbered from m.
+    strengths : mapping of (parent, child) to float
+        All edges.
+    """
+
+    names: tuple[str, ...]
+    features: tuple[str, ...]
+    strengths: Mapping[Edge, float]
+
+    @classmethod
+    def make(
+        cls,
+        names: Sequence[str],
+        parents: ParentSets,
+        scores: LocalScores,
+        features: Sequence[Mapping[str, float]],
+    ) -> Graph:
+        """Put the class parents, with what their scores mean, and features together.
+
+        Parameters
+        ----------
+        features : sequence of mappings of str to float
+            Features that are parents of each class variable, with their strengths.
+        """
+        used = tuple(dict.fromkeys(name for some in features for name in some))
+        strengths: dict[Edge, float] = {}
+        for child, given in enumerate(parents):
+            strengths |= {(parent, child): _strength(scores, child, given, parent) for parent in given}
+            for name, value in features[child].items():
+                strengths[len(parents) + used.index(name), child] = value
+        return cls(tuple(names), used, strengths)
+
+    def table(self) -> pd.DataFrame:
+        """Return a line for each edge, the strongest first."""
+        m, every = len(self.names), (*self.names, *self.features)
+        lines = [
+            (every[parent], every[child], value, "class" if parent < m else "feature")
+            for (parent, child), value in self.strengths.items()
+        ]
+        frame = pd.DataFrame(lines, columns=["parent", "child", "strength", "kind"])
+        return frame.sort_values("strength", ascending=False, ignore_index=True, kind="stable")
+
+    def plot(self, title: str, ax: Axes | None) -> Axes:
+        """Draw the graph; features have a colour of their own."""
+        n = len(self.names) + len(self.features)
+        parents = tuple(tuple(sorted(p for p, c in self.strengths if c == child)) for child in range(n))
+        groups = ["class"] * len(self.names) + ["feature"] * len(self.features)
+        return delegate(
+            "plot_graph",
+            parents,
+            (*self.names, *self.features),
+            strengths=self.strengths,
+            groups=groups if self.features else None,
+            title=title,
+            ax=ax,
+        )
+
+
+def _strength(scores: LocalScores, child: int, parents: tuple[int, ...], parent: int) -> float:
+    """What the score of a child loses without one of its parents; NaN if that was not allowed."""
+    smaller = [each for each in scores.candidates(child) if set(each[0]) < set(parents)]
+    without = max((value for given, value in smaller if parent not in given), default=np.nan)
+    return scores.value(child, parents) - without

@@ -4,28 +4,84 @@ from __future__ import annotations
 
 import hashlib
 from abc import abstractmethod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 from scipy import sparse
 from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
 
+from tuplet.core.delegates import delegate
 from tuplet.core.exceptions import ConvergenceWarning, InputError, TupletWarning
 from tuplet.core.progress import Show
 from tuplet.core.typing import UNKNOWN, Codes, Floats, Seed
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.probit import Probit
 from tuplet.local.logistic import fit_scaler
-from tuplet.models.probit.report import ProbitReport
+from tuplet.models.base import JointClassifier
 from tuplet.models.probit.sampling.chains import ChainDraws, ChainPlan, Run, run_chains
 from tuplet.models.probit.sampling.correlation import Correlation, Prior, correlation_step
 from tuplet.models.probit.sampling.draws import Draws, MeansAt
 from tuplet.models.probit.sampling.means import MeanSettings
 from tuplet.models.probit.sampling.sampler import label_signs, offsets_of
-from tuplet.models.probit.sampling.summary import convergence_of
+from tuplet.models.probit.sampling.summary import combination_table, convergence_of, correlation_table
 from tuplet.prediction.estimates import warn_outside
 from tuplet.space.classes import ClassSpace
 from tuplet.space.features.inputs import Features
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+class _ProbitReport(JointClassifier):
+    """Tables and pictures of a model that has `draws_` and `correlation_`."""
+
+    draws_: Draws
+    correlation_: Floats
+
+    def correlation_table(self, level: float = 0.95) -> pd.DataFrame:
+        """Correlations of all pairs of class variables, with credible intervals, R-hat and effective sizes.
+
+        Parameters
+        ----------
+        level : float
+            Share of the draws inside an interval.
+        """
+        check_is_fitted(self, "space_")
+        return correlation_table(self.draws_.correlations, self.space_.names, level)
+
+    def combination_table(self, x: Any, k: int = 5, level: float = 0.95) -> pd.DataFrame:
+        """Most probable combinations of one row and its marginals, with credible intervals.
+
+        Parameters
+        ----------
+        x : array or frame, shape (1, d)
+        k : int
+            Number of combinations.
+        level : float
+            Share of the draws inside an interval.
+        """
+        joint: Any = self.predict_joint(x).distribution
+        return combination_table(joint, self.space_.names, k, level)
+
+    def plot_correlations(self, *, arrange: bool = False, title: str = "", ax: Axes | None = None) -> Axes:
+        """Draw the posterior mean of the correlation matrix; see `tuplet.surface.plots.plot_correlations`."""
+        check_is_fitted(self, "space_")
+        return delegate(
+            "plot_correlations", self.correlation_, self.space_.names, arrange=arrange, title=title, ax=ax
+        )
+
+    def plot_trace(self, first: str, second: str, *, title: str = "", ax: Axes | None = None) -> Axes:
+        """Draw the correlation of two class variables, named, along the chains."""
+        check_is_fitted(self, "space_")
+        names = list(self.space_.names)
+        for name in (first, second):
+            if name not in names:
+                raise InputError(f"plot_trace: there is no class variable {name!r}; there are {names}.")
+        traces = self.draws_.correlations[:, :, names.index(first), names.index(second)]
+        return delegate("plot_trace", traces, f"{first}, {second}", title=title, ax=ax)
+
 
 _FEWEST = 10
 """Draws of a chain that an interrupted fit keeps."""
@@ -43,7 +99,7 @@ _LARGEST = 1e100
 """Size of a feature; squares of larger ones, which variances are made of, may overflow."""
 
 
-class ProbitModel(ProbitReport):
+class ProbitModel(_ProbitReport):
     """Binary labels: whether the components of a normal vector are positive.
 
     A model writes `_mean_settings`; `_predictors` may turn features into something else.

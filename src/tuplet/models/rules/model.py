@@ -23,7 +23,7 @@ from tuplet.models.rules.reading import read_beliefs, read_class_space, read_pri
 from tuplet.models.validation import row_index, validate_weights
 from tuplet.prediction.joint import JointPrediction
 from tuplet.space.classes import ClassSpace
-from tuplet.space.rows import require_same_order
+from tuplet.space.containers import require_same_order
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 import numpy as np
@@ -12,7 +13,6 @@ from tuplet.core.typing import Floats
 from tuplet.models.stacking.blend import Blend, find_blend
 from tuplet.models.stacking.candidates import Candidate
 from tuplet.models.stacking.clock import Crew, Done, Task
-from tuplet.models.stacking.entries import Entry, Heat
 from tuplet.models.stacking.held_out import Fold, HeldOut, Rows, fit_on, gain_of, judge
 from tuplet.models.stacking.tempering import n_tables
 from tuplet.models.stacking.weights import mixture_weights
@@ -110,16 +110,18 @@ class Race:
         if not len(fold.test):  # hardly any of these rows have a weight
             return
         said: dict[str, Floats] = {}
-        for heat, held in self._judge([Heat(entry, fold, size) for entry in self.running], 1 - _HEATS):
+        for heat, held in self._judge([_Heat(entry, fold, size) for entry in self.running], 1 - _HEATS):
             heat.entry.log_likelihood = held.log_likelihood
             said[heat.entry.name] = held.log_prob
         n_kept = max(_KEEP, -(-len(said) // 2))
         self.running = self._best(said, fold.test_weight, f"{size:,} rows", n_kept)
 
-    def _heats(self, entries: Sequence[Entry], numbers: Iterable[int]) -> list[Heat]:
+    def _heats(self, entries: Sequence[Entry], numbers: Iterable[int]) -> list[_Heat]:
         """Return the folds of all rows that candidates have not run in yet, one fold after the other."""
         n = len(self.rows)
-        return [Heat(entry, self.folds[f], n, f) for f in numbers for entry in entries if f not in entry.held]
+        return [
+            _Heat(entry, self.folds[f], n, f) for f in numbers for entry in entries if f not in entry.held
+        ]
 
     def _try_richer(self) -> None:
         """Judge richer kinds of those candidates that the mixture leans on."""
@@ -265,7 +267,7 @@ class Race:
         seconds = _CAUTION * max(max(fits), sum(fits) / self.crew.n_workers)
         return max(least, seconds + self.crew.start_seconds)  # of processes whose work was cut off
 
-    def _judge(self, heats: Sequence[Heat], kept: float = 0.0) -> list[tuple[Heat, HeldOut]]:
+    def _judge(self, heats: Sequence[_Heat], kept: float = 0.0) -> list[tuple[_Heat, HeldOut]]:
         """Do what there is time for, with a share `kept` of the whole time left at least."""
         tasks = [self._task(i, heat) for i, heat in enumerate(heats)]
 
@@ -283,7 +285,7 @@ class Race:
         results = [(heat, done.get(i, Done(status="stopped"))) for i, heat in enumerate(heats)]
         return [(heat, result.value) for heat, result in results if result.status == "ok"]
 
-    def _task(self, number: int, heat: Heat) -> Task:
+    def _task(self, number: int, heat: _Heat) -> Task:
         whole = heat.number is not None
         tables = n_tables(self.rows.space.cards, len(heat.fold.test)) if whole else 0
         work = heat.candidate.model, heat.fold, tables
@@ -321,3 +323,105 @@ def _final(candidate: Candidate) -> Task:
 
 def _refit(rows: Rows, model: Any) -> Any:
     return fit_on(model, rows)
+
+
+_LEAST = -700.0
+"""Log-probability at which a row that a candidate rules out is counted: a row may be impossible for all."""
+
+_GROWTH_OF_TIME = 1.1
+"""Power of the number of rows with which the time of a fit is expected to grow."""
+
+
+@final
+@dataclass
+class Entry:
+    """A candidate in the race.
+
+    Attributes
+    ----------
+    held : dict of int to HeldOut
+        What it said of the rows of each fold of all rows.
+    n_rows : int
+        Rows of the largest heat that it has run, training and test.
+    fit_seconds, predict_seconds : float
+        Of the last fit.
+    log_likelihood : float
+        In the last heat.
+    status : str
+        What became of it.
+    done_at : dict of int to float
+        Seconds from the start of the race to the end of each fold of all rows.
+    """
+
+    candidate: Candidate
+    held: dict[int, HeldOut] = field(default_factory=dict)
+    n_rows: int = 0
+    fit_seconds: float = np.nan
+    predict_seconds: float = np.nan
+    log_likelihood: float = np.nan
+    status: str = "no time"
+    done_at: dict[int, float] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """Name of the candidate."""
+        return self.candidate.name
+
+    @property
+    def score(self) -> float:
+        """Held-out log-likelihood per row: of all rows so far, or of the last heat of fewer."""
+        if not self.held:
+            return self.log_likelihood
+        return _mean(list(self.held.values()))  # at once: others may add to them meanwhile
+
+    def after(self, k: int) -> tuple[float, float]:
+        """Seconds until the first k folds were done, and their held-out log-likelihood per row."""
+        return max(self.done_at[f] for f in range(k)), _mean([self.held[f] for f in range(k)])
+
+    def expected(self, n: int) -> float:
+        """Seconds that a heat of n rows should take; 0 if nothing is known."""
+        if not self.n_rows:
+            return 0.0
+        return float((self.fit_seconds + self.predict_seconds) * (n / self.n_rows) ** _GROWTH_OF_TIME)
+
+    def richer(self, name: str, model: Any) -> Entry:
+        """Return a model of the same kind, of which it is known how long it should take."""
+        times = float(getattr(model, "n_chains", 2))
+        seconds = times * self.fit_seconds, times * self.predict_seconds
+        return Entry(Candidate(name, model), {}, self.n_rows, *seconds)
+
+    def note(self, done: Done, heat: _Heat) -> None:
+        """Keep what is known after a heat."""
+        if done.status == "ok":
+            self.n_rows, self.status = heat.n_rows, "judged"
+            self.fit_seconds, self.predict_seconds = done.value.fit_seconds, done.value.predict_seconds
+            if heat.number is not None:
+                log_prob = np.maximum(done.value.log_prob, _LEAST)
+                self.held[heat.number] = replace(done.value, log_prob=log_prob)
+        elif not self.held:
+            self.status = done.status
+
+
+@final
+@dataclass(frozen=True)
+class _Heat:
+    """One heat of one candidate: a fold of `n_rows` rows, the `number`-th of all rows or of fewer."""
+
+    entry: Entry
+    fold: Fold
+    n_rows: int
+    number: int | None = None
+
+    @property
+    def candidate(self) -> Candidate:
+        """Who runs."""
+        return self.entry.candidate
+
+    @property
+    def expected(self) -> float:
+        """Seconds that it should take."""
+        return self.entry.expected(self.n_rows)
+
+
+def _mean(parts: list[HeldOut]) -> float:
+    return sum(part.weight * part.log_likelihood for part in parts) / sum(part.weight for part in parts)

@@ -7,11 +7,9 @@ footnote.
 """
 
 from tuplet.surface.comparisons.boxes import plot_centred_boxes
-from tuplet.surface.comparisons.latex import latex_table
-from tuplet.surface.comparisons.markdown import markdown_table
 from tuplet.surface.comparisons.pairs import plot_differences, plot_pairs
 from tuplet.surface.comparisons.rank_plot import groups_from_difference, plot_critical_differences
-from tuplet.surface.comparisons.terminal import text_table
+from tuplet.surface.comparisons.tables import latex_table, markdown_table, text_table
 from tuplet.surface.plots.calibration import plot_calibration
 
 __all__ = [

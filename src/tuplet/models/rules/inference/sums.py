@@ -26,8 +26,7 @@ from scipy.special import logsumexp
 from tuplet.core.exceptions import IntractableError
 from tuplet.core.typing import Floats
 from tuplet.joint.inference.engine import Exact
-from tuplet.joint.inference.factor import Factor, Problem
-from tuplet.joint.inference.noisy_or import noisy_or
+from tuplet.joint.inference.factor import Factor, Problem, noisy_or
 from tuplet.joint.inference.plan import make_plan
 from tuplet.models.rules.inference.factor import RuleFactor
 from tuplet.models.rules.inference.signed import Signed

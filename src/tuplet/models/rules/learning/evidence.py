@@ -19,8 +19,7 @@ import numpy.typing as npt
 
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.inference.engine import Exact
-from tuplet.joint.inference.factor import Factor, Problem
-from tuplet.joint.inference.noisy_or import noisy_or
+from tuplet.joint.inference.factor import Factor, Problem, noisy_or
 from tuplet.joint.inference.plan import make_plan
 from tuplet.models.rules.inference.factor import RuleFactor
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 import pandas as pd
 
+from tuplet.core.delegates import delegate
 from tuplet.core.exceptions import InputError
 from tuplet.evaluate import statistics
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from tuplet.evaluate.comparison import Comparison
 
 
@@ -115,3 +119,75 @@ class ScoreTests:
         return statistics.paired_t(
             folds, alpha=alpha, correction=correction, test_share=self._comparison.test_shares()
         )
+
+
+class ScorePlots:
+    """Pictures of a comparison, each a matplotlib Axes; see `tuplet.surface.comparisons` for each."""
+
+    def __init__(self, comparison: Comparison) -> None:
+        self._comparison = comparison
+
+    def critical_differences(
+        self, score: str, *, alpha: float = 0.05, title: str = "", ax: Axes | None = None
+    ) -> Axes:
+        """Average ranks on an axis; models that do not differ by the test of Nemenyi are joined."""
+        found = self._comparison.tests.nemenyi(score, alpha=alpha)
+        return delegate(
+            "plot_critical_differences",
+            found.ranks,
+            found.critical_difference,
+            title=title or in_words(score),
+            ax=ax,
+        )
+
+    def pairs(self, score: str, a: str, b: str, *, title: str = "", ax: Axes | None = None) -> Axes:
+        """One model against another, a point for each data set."""
+        table, errors = self._comparison.table(score), _errors(self._comparison, score)
+        return delegate("plot_pairs", table, a, b, errors=errors, **self._options(score, title, ax))
+
+    def differences(self, score: str, a: str, b: str, *, title: str = "", ax: Axes | None = None) -> Axes:
+        """Difference of two models on each data set, as sorted bars."""
+        return delegate(
+            "plot_differences", self._comparison.table(score), a, b, **self._options(score, title, ax)
+        )
+
+    def boxes(self, score: str, *, title: str = "", ax: Axes | None = None) -> Axes:
+        """Box plots of the scores of all folds, centred in each data set."""
+        folds = self._comparison.tidy(score)
+        folds = folds[np.isfinite(folds["value"])]
+        return delegate("plot_centred_boxes", folds, **self._options(score, title, ax))
+
+    def _options(self, score: str, title: str, ax: Axes | None) -> dict[str, Any]:
+        greater = self._comparison.greater_is_better(score)
+        return {"greater_is_better": greater, "title": title or in_words(score), "ax": ax}
+
+    def calibration(
+        self,
+        kind: Literal["marginals", "mode"] = "marginals",
+        *,
+        models: list[str] | None = None,
+        dataset: str | None = None,
+        n_bins: int = 10,
+        title: str = "",
+        ax: Axes | None = None,
+    ) -> Axes:
+        """Predicted against observed frequencies: of single labels, or of the most probable combination."""
+        comparison = self._comparison
+        bins = {
+            model: comparison.calibration_table(kind, model=model, dataset=dataset, n_bins=n_bins)
+            for model in models or comparison.models
+        }
+        drawn = {model: table for model, table in bins.items() if len(table)}
+        return delegate("plot_calibration", drawn, title=title, ax=ax)
+
+
+def in_words(score: str) -> str:
+    """Return the name of a score as words."""
+    return score.replace("_", " ")
+
+
+def _errors(comparison: Comparison, score: str) -> pd.DataFrame | None:
+    """Return standard errors of the means over folds, None if there is one fold only."""
+    n_folds = comparison.runs.groupby("dataset")["fold"].nunique().reindex(comparison.datasets)
+    errors = comparison.spread(score).div(n_folds**0.5, axis=0)
+    return errors if errors.notna().to_numpy().any() else None

@@ -1,0 +1,441 @@
+"""Scores as a table in Markdown."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import textwrap
+import unicodedata
+from typing import Literal
+
+import pandas as pd
+
+from tuplet.core.exceptions import InputError
+from tuplet.space.words import shorten
+from tuplet.surface.pages.grid import Cell, Grid, ScoreTable, lay_out
+
+_EMPHASIS = {"bold": "**", "italic": "*", "none": ""}
+
+# An underscore between letters is no markup, and names full of backslashes are hard to read in the source.
+_SPECIAL = re.compile(r"[\\`*\[\]<>|~$&#]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
+
+
+def markdown_table(
+    mean: pd.DataFrame,
+    std: pd.DataFrame | None = None,
+    *,
+    ranks: pd.Series | None = None,
+    best: Literal["bold", "italic", "none"] = "bold",
+    digits: int = 3,
+    greater_is_better: bool = True,
+    missing: pd.DataFrame | None = None,
+    marks: pd.DataFrame | None = None,
+    corner: str = "data set",
+) -> str:
+    """Return scores as a Markdown table, the best of each line marked, failures with footnotes.
+
+    Parameters
+    ----------
+    mean : DataFrame, data sets x models
+        NaN where there is no score.
+    std : DataFrame, data sets x models, optional
+        Shown behind the means.
+    ranks : Series, optional
+        Average rank of each model, the last line.
+    best : {"bold", "italic", "none"}
+        How the best of a line are marked: all that round to the same digits.
+    digits : int
+        Decimals.
+    greater_is_better : bool
+        False for losses.
+    missing : DataFrame, data sets x models, optional
+        Reasons why scores are missing; see `ScoreTable`.
+    marks : DataFrame, data sets x models, optional
+        Short signs behind the numbers.
+    corner : str
+        Heading of the first column.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> sets = ["emotions", "scene"]
+    >>> mean = pd.DataFrame({"chain": [0.31, 0.7], "prior": [0.12, float("nan")]}, index=sets)
+    >>> missing = pd.DataFrame({"prior": ["", "over time: more than 60 s"]}, index=sets)
+    >>> print(markdown_table(mean, missing=missing, ranks=pd.Series({"chain": 1.0, "prior": 2.0})))
+    | data set     |     chain |                  prior |
+    |:-------------|----------:|-----------------------:|
+    | emotions     | **0.310** |                  0.120 |
+    | scene        | **0.700** | over time <sup>a</sup> |
+    | average rank |  **1.00** |                   2.00 |
+    <BLANKLINE>
+    - <sup>a</sup> over time: more than 60 s
+    """
+    if best not in _EMPHASIS:
+        raise InputError(f"markdown_table: best must be one of {list(_EMPHASIS)}, found {best!r}.")
+    grid = lay_out(
+        ScoreTable(
+            mean, std, ranks, missing, marks, digits, greater_is_better=greater_is_better, corner=corner
+        )
+    )
+    rows = _rows(grid, _EMPHASIS[best])
+    widths = [max(map(display_width, column)) for column in zip(*rows, strict=True)]
+    aligned = [[_align_left(row[0], widths[0]), *map(_align_right, row[1:], widths[1:])] for row in rows]
+    rule = "|".join([":" + "-" * (widths[0] + 1), *("-" * (width + 1) + ":" for width in widths[1:])])
+    lines = [f"| {' | '.join(row)} |" for row in aligned]
+    notes = [f"- <sup>{letter}</sup> {escape_markdown(reason)}" for letter, reason in grid.notes.items()]
+    return "\n".join([lines[0], f"|{rule}|", *lines[1:], *([""] if notes else []), *notes])
+
+
+def escape_markdown(text: str) -> str:
+    r"""Return a text that Markdown shows as it is.
+
+    Examples
+    --------
+    >>> escape_markdown("a|b *c* d_e _f_")
+    'a\\|b \\*c\\* d_e \\_f\\_'
+    """
+    return _SPECIAL.sub(lambda found: "\\" + found.group(), text)
+
+
+def _rows(grid: Grid, emphasis: str) -> list[list[str]]:
+    head = [escape_markdown(text) for text in [grid.corner, *grid.models]]
+    body = [
+        [escape_markdown(name), *(_cell(cell, emphasis) for cell in line)]
+        for name, line in zip(grid.datasets, grid.lines, strict=True)
+    ]
+    foot = [[grid.rank_heading, *(_cell(cell, emphasis) for cell in grid.ranks)]] if grid.ranks else []
+    return [head, *body, *foot]
+
+
+def _cell(cell: Cell, emphasis: str) -> str:
+    around = emphasis if cell.best else ""
+    text = f"{around}{cell.text}{around}"
+    text += f" ± {cell.spread}" if cell.spread else ""
+    text += f" {escape_markdown(cell.mark)}" if cell.mark else ""
+    return text + (f" <sup>{cell.note}</sup>" if cell.note else "")
+
+
+_STARS = {"star": "*", "none": ""}
+_LONGEST_DATASET, _LONGEST_MODEL = 28, 20
+_GAP = "  "
+
+
+def text_table(
+    mean: pd.DataFrame,
+    std: pd.DataFrame | None = None,
+    *,
+    ranks: pd.Series | None = None,
+    best: Literal["star", "none"] = "star",
+    digits: int = 3,
+    greater_is_better: bool = True,
+    missing: pd.DataFrame | None = None,
+    marks: pd.DataFrame | None = None,
+    corner: str = "data set",
+    width: int | None = None,
+) -> str:
+    """Return scores as aligned text; what is too wide goes on below, in columns that are never broken.
+
+    Parameters
+    ----------
+    mean, std, ranks, digits, greater_is_better, missing, marks, corner
+        See `markdown_table`.
+    best : {"star", "none"}
+        How the best of a line are marked.
+    width : int, optional
+        Of a line, in characters; by default that of the terminal.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> sets = ["emotions", "scene"]
+    >>> mean = pd.DataFrame({"chain": [0.31, 0.7], "prior": [0.12, float("nan")]}, index=sets)
+    >>> missing = pd.DataFrame({"prior": ["", "over time: more than 60 s"]}, index=sets)
+    >>> print(text_table(mean, missing=missing, ranks=pd.Series({"chain": 1.0, "prior": 2.0})))
+    data set       chain          prior
+    ───────────────────────────────────
+    emotions      0.310*      0.120
+    scene         0.700*  over time [a]
+    ───────────────────────────────────
+    average rank   1.00*       2.00
+    <BLANKLINE>
+    * best of its line
+    [a] over time: more than 60 s
+    """
+    if best not in _STARS:
+        raise InputError(f"text_table: best must be one of {list(_STARS)}, found {best!r}.")
+    grid = lay_out(
+        ScoreTable(
+            mean, std, ranks, missing, marks, digits, greater_is_better=greater_is_better, corner=corner
+        )
+    )
+    available = shutil.get_terminal_size().columns if width is None else width
+    names = _name_column(grid)
+    columns = [
+        _column(grid, j, text, _STARS[best]) for j, text in enumerate(shorten(grid.models, _LONGEST_MODEL))
+    ]
+    blocks = [_block(names, part, bool(grid.ranks)) for part in _parts(names, columns, available)]
+    return "\n".join(["\n\n".join(blocks), *_legend(grid, _STARS[best], available)])
+
+
+def display_width(text: str) -> int:
+    """Return how many columns of a terminal a text takes: wide characters two, combining ones none.
+
+    Examples
+    --------
+    >>> display_width("naïve"), display_width("数据")
+    (5, 4)
+    """
+    return sum(
+        0 if unicodedata.combining(char) else 1 + (unicodedata.east_asian_width(char) in "WF")
+        for char in text
+    )
+
+
+def _align_left(text: str, width: int) -> str:
+    """Return a text with spaces behind it."""
+    return text + " " * (width - display_width(text))
+
+
+def _align_right(text: str, width: int) -> str:
+    """Return a text with spaces before it."""
+    return " " * (width - display_width(text)) + text
+
+
+def _name_column(grid: Grid) -> list[str]:
+    names = [grid.corner, *shorten(grid.datasets, _LONGEST_DATASET)] + [grid.rank_heading] * bool(grid.ranks)
+    widest = max(map(display_width, names))
+    return [_align_left(name, widest) for name in names]
+
+
+def _column(grid: Grid, j: int, name: str, star: str) -> list[str]:
+    """Return the texts of a column, all of one width: numbers, deviations and signs each below each other."""
+    cells = [line[j] for line in grid.lines] + grid.ranks[j : j + 1]
+    tails = [_tail(cell, star) for cell in cells]
+    bodies = _bodies(cells)
+    total = max(map(display_width, bodies), default=0) + max(map(display_width, tails), default=0)
+    texts = [_align_left(body + tail, total) for body, tail in zip(bodies, tails, strict=True)]
+    widest = max(map(display_width, [name, *texts]))
+    return [_align_right(text, widest) for text in [name, *texts]]
+
+
+def _bodies(cells: list[Cell]) -> list[str]:
+    """Return numbers with their deviations, and signs that end where these do."""
+    numbers = [cell for cell in cells if cell.is_number]
+    spread_width = max((display_width(cell.spread) for cell in numbers), default=0)
+    behind = 3 + spread_width if spread_width else 0
+    # The place where the number itself ends; a rank below deviations ends there too, and has nothing behind.
+    before = max(
+        [display_width(cell.text) for cell in numbers]
+        + [display_width(cell.text) - behind for cell in cells if not cell.is_number],
+        default=0,
+    )
+    return [
+        _align_right(cell.text, before)
+        + (f" ± {_align_right(cell.spread, spread_width)}" if cell.spread else "")
+        if cell.is_number
+        else _align_right(cell.text, before + behind)
+        for cell in cells
+    ]
+
+
+def _tail(cell: Cell, star: str) -> str:
+    note = f" [{cell.note}]" if cell.note else ""
+    return (star if cell.best else "") + (f" {cell.mark}" if cell.mark else "") + note
+
+
+def _parts(names: list[str], columns: list[list[str]], available: int) -> list[list[list[str]]]:
+    """Return as many columns for each block as fit beside the names, at least one."""
+    start = display_width(names[0])
+    parts: list[list[list[str]]] = [[]]
+    used = start
+    for column in columns:
+        needed = len(_GAP) + display_width(column[0])
+        if parts[-1] and used + needed > available:
+            parts.append([])
+            used = start
+        parts[-1].append(column)
+        used += needed
+    return parts
+
+
+def _block(names: list[str], columns: list[list[str]], has_ranks: bool) -> str:
+    lines = [_GAP.join(line).rstrip() for line in zip(names, *columns, strict=True)]
+    rule = "─" * max(map(display_width, lines))
+    body = [*lines[1:-1], rule, lines[-1]] if has_ranks else lines[1:]
+    return "\n".join([lines[0], rule, *body])
+
+
+def _legend(grid: Grid, star: str, available: int) -> list[str]:
+    lines = []
+    if star and any(cell.best for line in [*grid.lines, grid.ranks] for cell in line):
+        lines.append(f"{star} best of its line")
+    for letter, reason in grid.notes.items():
+        mark = f"[{letter}] "
+        lines += textwrap.wrap(
+            mark + reason, max(available, 40), subsequent_indent=" " * len(mark), break_on_hyphens=False
+        )
+    return ["", *lines] if lines else []
+
+
+_LATEX_EMPHASIS = {"bold": (r"\mathbf{", "}"), "italic": (r"\mathit{", "}"), "none": ("", "")}
+
+# Braces keep a bracket or a star at the start of a line from being taken for an argument of \\ or \midrule.
+_LATEX_SPECIAL = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        "{": r"\{",
+        "}": r"\}",
+        "&": r"\&",
+        "%": r"\%",
+        "$": r"\$",
+        "#": r"\#",
+        "_": r"\_",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "|": r"\textbar{}",
+        "`": r"\textasciigrave{}",
+        '"': "''",
+        "[": "{[}",
+        "]": "{]}",
+        "*": "{*}",
+        "±": r"$\pm$",
+        "·": r"$\cdot$",
+        "•": r"$\bullet$",
+        "◦": r"$\circ$",
+        "∞": r"$\infty$",
+        "…": r"\dots{}",
+    }
+)
+
+_DASHES = re.compile("-(?=-)")
+"""Hyphens in a row, of which LaTeX would make one dash."""
+
+
+def latex_table(
+    mean: pd.DataFrame,
+    std: pd.DataFrame | None = None,
+    *,
+    ranks: pd.Series | None = None,
+    best: Literal["bold", "italic", "none"] = "bold",
+    digits: int = 3,
+    greater_is_better: bool = True,
+    missing: pd.DataFrame | None = None,
+    marks: pd.DataFrame | None = None,
+    corner: str = "data set",
+    caption: str = "",
+    label: str = "",
+) -> str:
+    r"""Return scores as a LaTeX table; with a caption or a label it is a float, otherwise a bare tabular.
+
+    Names are escaped. Letters beyond Latin ones need an engine that has them, such as LuaLaTeX.
+
+    Parameters
+    ----------
+    mean, std, ranks, best, digits, greater_is_better, missing, marks, corner
+        See `markdown_table`.
+    caption : str
+        Above the table, as text: it is escaped.
+    label : str
+        For `\ref`.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> mean = pd.DataFrame({"chain": [0.31, 0.7], "prior_1": [0.12, 0.7]}, index=["emotions", "scene"])
+    >>> print(latex_table(mean))
+    \begin{tabular}{lrr}
+    \toprule
+    data set & chain & prior\_1 \\
+    \midrule
+    emotions & $\mathbf{0.310}$ & $0.120$ \\
+    scene & $\mathbf{0.700}$ & $\mathbf{0.700}$ \\
+    \bottomrule
+    \end{tabular}
+    """
+    if best not in _LATEX_EMPHASIS:
+        raise InputError(f"latex_table: best must be one of {list(_LATEX_EMPHASIS)}, found {best!r}.")
+    grid = lay_out(
+        ScoreTable(
+            mean, std, ranks, missing, marks, digits, greater_is_better=greater_is_better, corner=corner
+        )
+    )
+    lines = [*_tabular(grid, _LATEX_EMPHASIS[best]), *_notes(grid)]
+    if caption or label:
+        lines = [*_float_head(caption, label), *lines, r"\end{table}"]
+    return "\n".join(lines)
+
+
+def escape_latex(text: str) -> str:
+    r"""Return a text that LaTeX prints as it is.
+
+    Examples
+    --------
+    >>> print(escape_latex("50% of a_b & c"))
+    50\% of a\_b \& c
+    """
+    return _DASHES.sub("-{}", text.translate(_LATEX_SPECIAL))
+
+
+def _tabular(grid: Grid, emphasis: tuple[str, str]) -> list[str]:
+    head = [escape_latex(text) for text in [grid.corner, *grid.models]]
+    body = [
+        [escape_latex(name), *(_latex_cell(cell, emphasis) for cell in line)]
+        for name, line in zip(grid.datasets, grid.lines, strict=True)
+    ]
+    ranks = [grid.rank_heading, *(_latex_cell(cell, emphasis) for cell in grid.ranks)]
+    return [
+        rf"\begin{{tabular}}{{l{'r' * len(grid.models)}}}",
+        r"\toprule",
+        _row(head),
+        r"\midrule",
+        *map(_row, body),
+        *([r"\midrule", _row(ranks)] if grid.ranks else []),
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]
+
+
+def _row(cells: list[str]) -> str:
+    return " & ".join(cells) + r" \\"
+
+
+def _latex_cell(cell: Cell, emphasis: tuple[str, str]) -> str:
+    note = rf"\textsuperscript{{{cell.note}}}" if cell.note else ""
+    if not cell.is_number:
+        return escape_latex(cell.text) + note
+    before, after = emphasis if cell.best else ("", "")
+    number = f"{before}{_math(cell.text)}{after}"
+    spread = rf" \pm {_math(cell.spread)}" if cell.spread else ""
+    mark = f" {escape_latex(cell.mark)}" if cell.mark else ""
+    return f"${number}{spread}${mark}{note}"
+
+
+def _math(text: str) -> str:
+    return text.replace("∞", r"\infty")
+
+
+def _notes(grid: Grid) -> list[str]:
+    """Return the footnotes as paragraphs below, because lines in a tabular would not be broken."""
+    if not grid.notes:
+        return []
+    lines = [
+        rf"\textsuperscript{{{letter}}} {escape_latex(reason)}\par" for letter, reason in grid.notes.items()
+    ]
+    return [r"\par\smallskip", r"{\raggedright\footnotesize", *lines, "}"]
+
+
+def _float_head(caption: str, label: str) -> list[str]:
+    lines = [r"\begin{table}[tbp]", r"\centering"]
+    lines += [rf"\caption{{{escape_latex(caption)}}}"] if caption else []
+    return lines + ([rf"\label{{{label}}}"] if label else [])
