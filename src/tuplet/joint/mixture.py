@@ -1,4 +1,4 @@
-"""Weighted averages of distributions."""
+"""Weighted averages of distributions, and the bounds that prove their modes."""
 
 from __future__ import annotations
 

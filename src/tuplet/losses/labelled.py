@@ -1,4 +1,4 @@
-"""Names and labels where a loss wants positions and codes: refused, or translated."""
+"""Labels in losses: which label is positive, and names of variables and labels as positions and codes."""
 
 from __future__ import annotations
 

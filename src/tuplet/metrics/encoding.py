@@ -1,4 +1,4 @@
-"""The rim of the metrics: labels to codes, weights, averages."""
+"""Labels to codes, weights and averages, for all metrics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays, frames and sparse matrices of labels, taken apart into columns and put together again."""
+"""Arrays, frames and sparse matrices of labels: taken apart into columns, put together, rows matched."""
 
 from __future__ import annotations
 

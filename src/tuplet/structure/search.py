@@ -1,4 +1,4 @@
-"""One door to all searches for a network: which one fits, what it found, and how good that is for certain."""
+"""Search for a network: the method is chosen by size, and the result has a bound on the best score."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The peers that a comparison should not be without."""
+"""The peers of a comparison by default, and averaged chains, which scikit-learn does not have."""
 
 from __future__ import annotations
 

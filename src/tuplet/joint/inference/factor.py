@@ -1,4 +1,4 @@
-"""Factors: log-tables over a few variables, the batch axis last; and the product of several."""
+"""Factors: log-tables over a few variables, the batch axis last; products, and noisy-or rules as factors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Networks as local models: a skorch classifier that fits itself to its task."""
+"""Networks as local models: a skorch classifier that adapts to its task, and rows of X as batches for it."""
 
 from __future__ import annotations
 

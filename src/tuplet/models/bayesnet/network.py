@@ -1,4 +1,4 @@
-"""The fitted network: models of a graph, which become factors once x is known."""
+"""The fitted network: local models that become factors once x is known, and its graph as tables and plots."""
 
 from __future__ import annotations
 

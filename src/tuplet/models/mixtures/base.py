@@ -1,4 +1,4 @@
-"""The base class of learnt mixtures: components are added one at a time, with EM and a stop by validation."""
+"""The base class of mixtures that grow: one component at a time, with EM; modes exactly or by annealing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much of each model goes into a mixture, and how the mixture is put together."""
+"""The weights of the models in a mixture, the same for all rows or by a gate, and the mixture itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scores as a table in Markdown."""
+"""Tables of scores, data sets x models, as text for terminals, Markdown and LaTeX."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A directed graph in layers, with the strengths of its edges."""
+"""A directed graph in layers: nodes, arrows, and the strengths of edges."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps of the correlation matrix given residuals: one contract, four ways."""
+"""Steps of the correlation matrix given residuals: Hamiltonian, Metropolis, factors, identity."""
 
 from __future__ import annotations
 
