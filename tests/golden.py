@@ -69,7 +69,7 @@ def public(*addresses):
 
 
 def belief_propagation():
-    return public("tuplet.joint.inference", "tuplet.inference").BeliefPropagation()
+    return public("tuplet.inference", "tuplet.joint.inference").BeliefPropagation()
 
 
 def report(*parts, sep=" "):
@@ -308,17 +308,17 @@ VARIANTS = {
     "generative trees": ("emotions", generative("tree-tree")),
     "generative trees of flags": ("flags", generative("tree-tree")),
     "generative polytrees": ("emotions", generative("polytree-polytree")),
-    "generative polytrees of flags": ("flags", generative("polytree-polytree", significance=0.1)),
+    "generative polytrees of flags": ("flags", generative("polytree-polytree")),
     "generative pure filter": ("flags", generative("pure-filter", max_parents=3)),
     "generative small width": ("flags", generative("small-tw")),
-    "generative forest": ("flags", generative("small-tw", feature_forest=True, max_width=2)),
+    "generative small": ("flags", generative("small-tw", max_width=2)),
     "generative swaps": ("flags", generative(moves="swaps", n_starts=2)),
     "generative width": ("flags", generative(max_width=2, max_component=3)),
     "generative aic": ("penguins", generative(criterion="aic", n_bins=3)),
     "generative k2": ("penguins", generative(criterion="k2", smoothing=0.5)),
-    "generative bdeu": ("penguins", generative(criterion="bdeu", equivalent_size=4.0)),
+    "generative bdeu": ("penguins", generative(criterion="bdeu")),
     "generative trees with gaps": ("gaps", generative("tree-tree")),
-    "generative forest with gaps": ("gaps", generative("small-tw", feature_forest=True)),
+    "generative small with gaps": ("gaps", generative("small-tw")),
     "generative propagation": (
         "flags",
         lambda: generative("tree-tree", engine=belief_propagation())(),
@@ -376,7 +376,7 @@ VARIANTS = {
         )(),
     ),
     "rules of the paper": ("emotions", rules(learner="paper", n_rules=2)),
-    "two rules": ("emotions", rules(FOREST, n_rules=2, max_scope=3, n_restarts=2)),
+    "two rules": ("emotions", rules(FOREST, n_rules=2, max_scope=3)),
     "rules after Platt": ("emotions", rules(GaussianNB(), calibration="platt")),
     "rules after isotonic": ("emotions", rules(GaussianNB(), calibration="isotonic")),
     "rules after temperature": ("jura", rules(GaussianNB(), calibration="temperature")),
@@ -397,12 +397,12 @@ VARIANTS = {
     "probit factors": ("emotions", probit(correlation="factors", n_factors=2)),
     "probit identity": ("emotions", probit(correlation="identity")),
     "probit inverse Wishart": ("emotions", probit(prior="inverse-wishart", thin=2)),
-    "probit chains": ("emotions", probit(n_chains=2, prior_scale=0.5, eta=2.0)),
+    "probit chains": ("emotions", probit(n_chains=2, eta=2.0)),
     "probit predictors": ("emotions", probit(predictors=StandardScaler())),
     "probit forest factors": ("emotions", probit_forest(correlation="factors", n_factors=2)),
     "probit forest metropolis": ("emotions", probit_forest(correlation="metropolis")),
     "probit forest fixed": ("emotions", probit_forest(shrinkage=2.0, select_features=False)),
-    "probit forest shallow": ("flags", probit_forest(alpha=0.8, beta=3.0, min_samples_leaf=10)),
+    "probit forest shallow": ("flags", probit_forest(alpha=0.8, beta=3.0)),
     # other models
     "random field tree": ("emotions", field("tree")),
     "random field edges": ("penguins", field(EDGES, C=0.1)),
@@ -620,7 +620,7 @@ def noisy_rules():
 
 
 def is_one(name):
-    return public("tuplet.models.rules", "tuplet.rules").Is(name, 1)
+    return public("tuplet.rules", "tuplet.models.rules").Is(name, 1)
 
 
 def emotion_rules():
@@ -718,7 +718,7 @@ def given_frequent_label(prediction, parts):
     label = prediction.space.categories[0][parts[f"marginals of {name}"].mean(axis=0).argmax()]
     try:
         tables = prediction.given({name: label}).marginals()
-    except public("tuplet.core", "tuplet.exceptions").ImpossibleEvidenceError:
+    except public("tuplet.exceptions", "tuplet.core").ImpossibleEvidenceError:
         return {}
     return {f"marginals of {other} given {name}": np.asarray(table) for other, table in tables.items()}
 
