@@ -32,9 +32,9 @@ def one_thread() -> Iterator[None]:
         yield
 
 
-@pytest.fixture
+@pytest.fixture(scope="session", autouse=True)
 def heeds_interrupts() -> Iterator[None]:
-    """Let Ctrl-C be heard: a shell that runs the tests in the background has it ignored."""
+    """Handle Ctrl-C: a shell that runs the tests in the background lets all their processes ignore it."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

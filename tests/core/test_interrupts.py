@@ -7,8 +7,6 @@ import pytest
 
 from tuplet.core.interrupts import held_interrupts
 
-pytestmark = pytest.mark.usefixtures("heeds_interrupts")
-
 
 def press():
     signal.raise_signal(signal.SIGINT)

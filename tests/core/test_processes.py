@@ -259,7 +259,6 @@ def test_workers_end_with_the_process_that_started_them(number):
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     ) as run:
         worker = int(run.stdout.readline())
         time.sleep(0.2)

@@ -302,7 +302,6 @@ def press_at(monkeypatch, n, seconds=0.0):
     threading.Thread(target=press, daemon=True).start()
 
 
-@pytest.mark.usefixtures("heeds_interrupts")
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_ctrl_c_stops_between_steps(n_jobs, monkeypatch):
     X, Y = data()
@@ -337,7 +336,6 @@ def test_features_are_selected_in_all_kept_draws(monkeypatch):
     assert len(seen) == 2 * 6
 
 
-@pytest.mark.usefixtures("heeds_interrupts")
 def test_chains_that_wait_for_a_process_go_on_too(monkeypatch):
     X, Y = data()
     press_at(monkeypatch, 400)
