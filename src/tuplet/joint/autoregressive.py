@@ -1,4 +1,4 @@
-"""Chains of conditionals, and the distributions of some of tother variables."""
+"""Chains of conditionals, and the distributions of some of their variables."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tuplet.joint.policies import Beam, Enumerate, MonteCarlo, Multinomial
 from tuplet.joint.search import Search, best_first
 
 _WALK_LIMIT = 2**12
-"""Outcomes of a row that are enumerated prefix by prefix, each with a call of the conditional, unasked."""
+"""Outcomes of a row that are enumerated prefix by prefix, each with a call of the conditional, by default."""
 
 _CELLS = 2**23
 """Codes of outcomes that are prepared for one walk."""
@@ -142,7 +142,7 @@ class Autoregressive(JointDistribution):
         return taken
 
     def _pass_on(self, other: Autoregressive, log_evidence: Floats) -> None:
-        """Hand over the evidence's probability, unless the other one computes it by a better engine."""
+        """Copy the probability of the evidence, unless the other one computes it by a better engine."""
         if other._chain.engine == self._chain.engine:
             other.__dict__["_log_evidence"] = log_evidence
 
@@ -163,7 +163,7 @@ class Autoregressive(JointDistribution):
     # -- sums over outcomes -------------------------------------------------------------------------------
 
     def _posterior(self) -> Iterator[Frontier]:
-        """Yield weighted prefixes that end at the last known value of tother row."""
+        """Yield weighted prefixes that end at the last known value of their row."""
         return self._chain.reach(self.evidence, np.arange(len(self)))
 
     def _outcomes(self, depth: int) -> Iterator[Frontier]:
@@ -327,7 +327,7 @@ class Autoregressive(JointDistribution):
     def _expand(
         self, rows: npt.NDArray[np.intp], codes: Codes, variables: npt.NDArray[np.intp], bounds: Floats
     ) -> Floats:
-        """Bound children by the probability of tother prefix; see `Expand`."""
+        """Bound children by the probability of their prefix; see `Expand`."""
         values = np.empty((len(rows), self.cards[variables[0]]))
         for variable in np.unique(variables):
             at = np.flatnonzero(variables == variable)
@@ -442,7 +442,7 @@ class Subset(JointDistribution):
 
 @dataclass(frozen=True)
 class _Renamed:
-    """The conditional of the first variables of an order, called by tother new positions."""
+    """The conditional of the first variables of an order, called by their new positions."""
 
     conditional: Conditional
     variables: tuple[int, ...]

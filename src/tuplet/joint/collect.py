@@ -35,7 +35,7 @@ def outcome_keys(codes: Codes, cards: tuple[int, ...]) -> npt.NDArray[np.int64]:
     return keys
 
 
-def log_add(log_values: Floats, starts: npt.NDArray[np.intp]) -> Floats:
+def _log_add(log_values: Floats, starts: npt.NDArray[np.intp]) -> Floats:
     """Logs of the sums of consecutive values, (..., a) to (..., groups); a group ends where the next starts.
 
     Every group is scaled by its own largest value: a weight of exp(-5000) is not lost beside one of 1.
@@ -57,7 +57,7 @@ def distinct(keys: npt.NDArray[np.int64], log_weights: Floats) -> tuple[npt.NDAr
     starts = np.flatnonzero(first)
     if len(starts) == len(keys):
         return np.arange(len(keys)), log_weights  # nothing to bring together
-    return order[starts], log_add(log_weights[:, order], starts)
+    return order[starts], _log_add(log_weights[:, order], starts)
 
 
 def collect(keys: npt.NDArray[np.int64], log_weights: Floats) -> tuple[npt.NDArray[np.intp], Floats]:
@@ -73,7 +73,7 @@ def collect(keys: npt.NDArray[np.int64], log_weights: Floats) -> tuple[npt.NDArr
     positions = np.zeros((len(keys), width), np.intp)
     positions[place] = order[row, column]
     summed = np.full((len(keys), width), -np.inf)
-    summed[place] = log_add(np.take_along_axis(log_weights, order, axis=1).ravel(), np.flatnonzero(first))
+    summed[place] = _log_add(np.take_along_axis(log_weights, order, axis=1).ravel(), np.flatnonzero(first))
     return positions, summed
 
 
