@@ -14,9 +14,8 @@ from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from draws import examples
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import UNKNOWN
-from tuplet.local import children
 from tuplet.local.criteria import n_parameters
-from tuplet.local.families import FamilyScorer
+from tuplet.local.families import Child, FamilyScorer
 from tuplet.local.split import SplitModel
 from tuplet.local.stacked import StackedModel
 from tuplet.structure import Family, candidate_parent_sets, find_dag
@@ -201,13 +200,13 @@ def test_floors_change_nothing_above_them(score, parametrisation):
 
 def test_hopeless_families_are_given_up_before_all_configurations_are_fitted(monkeypatch):
     _, X, codes = draw(8)
-    rows, judge = [], children.Child._evaluate
+    rows, judge = [], Child._evaluate
 
     def spy(self, each, blocks, q):
         rows.append(int((blocks != UNKNOWN).sum()))
         return judge(self, each, blocks, q)
 
-    monkeypatch.setattr(children.Child, "_evaluate", spy)
+    monkeypatch.setattr(Child, "_evaluate", spy)
     value = scores(X, codes, [Family(0, (1, 3), -np.inf)], parametrisation="split", score="bic")[0]
     assert sum(rows) == len(X)
     rows.clear()

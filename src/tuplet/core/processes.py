@@ -36,14 +36,11 @@ _IDLE_SECONDS = 300
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 """Environment variables that set the number of threads of numerical libraries."""
 
-
 _shared: dict[int, Workers] = {}
 """Number of a process -> the workers that all its parallel fits share."""
 
-
 _server_owner: int | None = None
 """Number of the process that has started the server."""
-
 
 _starts = threading.Lock()
 """Held while a process is started, since that changes the environment of this one."""

@@ -37,7 +37,6 @@ _LISTED = 2**24
 _BLOCK = 64
 """Rows that are searched together, at least: chains call their classifiers with many rows at a time."""
 
-
 _BOUND_CELLS = 2**22
 """Comparisons of partial assignments with outcomes that are held at once."""
 

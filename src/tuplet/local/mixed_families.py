@@ -281,7 +281,7 @@ class ObservedModel:
         return np.ascontiguousarray(np.moveaxis(flat.reshape(*self._cards, n, k), -2, -1))
 
 
-# -- subsets of features -------------------------------------------------------------------------------------
+# -- subsets of features -----------------------------------------------------------------------------------
 
 
 def n_subsets(n_features: int, largest: int) -> int:

@@ -98,19 +98,6 @@ class Shortlist:
         return _maximal(values, gain_of(()))[: self.size]
 
 
-def _maximal(values: dict[tuple[int, ...], float], nothing: float) -> list[frozenset[int]]:
-    """Sets of higher value than all their subsets, the highest first; at least one, if there is any."""
-    order = [frozenset(some) for some in sorted(values, key=lambda some: -values[some])]
-    value = {frozenset(some): gain for some, gain in values.items()} | {frozenset(): nothing}
-    better = [
-        some
-        for some in order
-        if all(value[some] > value.get(frozenset(part), -np.inf)
-               for size in range(len(some)) for part in combinations(some, size))
-    ]  # fmt: skip
-    return better or order[:1]
-
-
 def tilted_gain(table: Floats, y: Codes, blocks: Codes, weight: Floats | None = None) -> tuple[float, float]:
     """Return the gain in log-likelihood from a factor for each category in each block, and the rows' weight.
 
@@ -153,6 +140,19 @@ def tilted_gain(table: Floats, y: Codes, blocks: Codes, weight: Floats | None = 
         tilted /= tilted.sum(axis=1, keepdims=True)
     at = np.arange(len(y)), y
     return float(weights @ np.log(tilted[at] / table[at])), n
+
+
+def _maximal(values: dict[tuple[int, ...], float], nothing: float) -> list[frozenset[int]]:
+    """Sets of higher value than all their subsets, the highest first; at least one, if there is any."""
+    order = [frozenset(some) for some in sorted(values, key=lambda some: -values[some])]
+    value = {frozenset(some): gain for some, gain in values.items()} | {frozenset(): nothing}
+    better = [
+        some
+        for some in order
+        if all(value[some] > value.get(frozenset(part), -np.inf)
+               for size in range(len(some)) for part in combinations(some, size))
+    ]  # fmt: skip
+    return better or order[:1]
 
 
 def _sums(values: Floats, block: Codes, q: int) -> Floats:

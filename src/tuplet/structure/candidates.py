@@ -19,8 +19,8 @@ from tuplet.structure.parents import Edge, EdgeRules
 class Family(NamedTuple):
     """A set of parents to be scored.
 
-    Only a score above `floor` matters: that much the best subset has. A scorer that sees on its way that it
-    will not get there may stop and return anything up to `floor`, such as minus infinity.
+    Only a score above `floor`, that of the best subset, matters. A scorer may stop once it is clear that this
+    is not reached, and return anything up to `floor`, such as minus infinity.
     """
 
     child: int

@@ -23,7 +23,7 @@ Bools = npt.NDArray[np.bool_]
 
 _SETTINGS = {
     "misc/usesymmetry": 0,  # the program looks symmetric until the cuts are there
-    "branching/relpscost/initcand": 5,  # strong branching on thousands of dense columns eats the time
+    "branching/relpscost/initcand": 5,  # strong branching on thousands of dense columns is slow
     "branching/relpscost/inititer": 20,
     "branching/relpscost/sbiterquot": 0.05,
 }
@@ -44,7 +44,7 @@ class Solution(NamedTuple):
 
 
 def has_scip() -> bool:
-    """Tell whether SCIP can be used."""
+    """Return whether SCIP can be used."""
     return find_spec("pyscipopt") is not None
 
 
