@@ -391,9 +391,7 @@ class Subset(JointDistribution):
         return self.joint.tolerance
 
     def _embed(self, codes: Codes) -> Codes:
-        full = np.full((*codes.shape[:-1], self.joint.n_variables), UNKNOWN, dtype=np.intp)
-        full[..., self.variables] = codes
-        return full
+        return _embed(codes, self.variables, self.joint.n_variables)
 
     @property
     def _depth(self) -> int:
@@ -456,12 +454,9 @@ class _Renamed:
 
     def __call__(self, variable: int, rows: npt.NDArray[np.intp], codes: Codes) -> Floats:
         """See `Conditional`."""
-        return self.conditional(self.variables[variable], rows, self._embed(codes))
-
-    def _embed(self, codes: Codes) -> Codes:
-        full = np.full((len(codes), self.n_variables), UNKNOWN, dtype=np.intp)
-        full[:, self.variables] = codes
-        return full
+        return self.conditional(
+            self.variables[variable], rows, _embed(codes, self.variables, self.n_variables)
+        )
 
 
 class _RenamedGrid(_Renamed):
@@ -470,4 +465,11 @@ class _RenamedGrid(_Renamed):
     def grid(self, variable: int, rows: npt.NDArray[np.intp], codes: Codes) -> Floats:
         """See `GridConditional.grid`."""
         inner = cast(GridConditional, self.conditional)
-        return inner.grid(self.variables[variable], rows, self._embed(codes))
+        return inner.grid(self.variables[variable], rows, _embed(codes, self.variables, self.n_variables))
+
+
+def _embed(codes: Codes, variables: tuple[int, ...], n_variables: int) -> Codes:
+    """Return codes (..., v) of some variables as codes of all, `UNKNOWN` for the others."""
+    full = np.full((*codes.shape[:-1], n_variables), UNKNOWN, dtype=np.intp)
+    full[..., variables] = codes
+    return full

@@ -22,10 +22,10 @@ COLDEST, HOTTEST = 0.05, 20.0
 """Temperatures that are considered. Where every held-out row is right, the likelihood has no maximum."""
 
 _FEWEST = 10
-"""Held-out rows below which the temperature stays 1: three rows that are all right ask for the coldest."""
+"""Held-out rows below which the temperature stays 1: the coldest fits three right rows best."""
 
 _LEAST = float(np.finfo(np.float32).tiny)
-"""What a probability of zero is taken for: networks compute in single precision and round to zero there."""
+"""Replaces a probability of zero: networks compute in single precision and round to zero there."""
 
 
 @final

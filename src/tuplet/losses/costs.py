@@ -1,4 +1,4 @@
-"""The loss of taking one category for another, as dear as a matrix says."""
+"""The loss of taking one category for another, given by a matrix of costs."""
 
 from __future__ import annotations
 

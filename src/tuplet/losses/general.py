@@ -19,7 +19,7 @@ from tuplet.losses.labelled import floats_or_none, positives
 Candidates = Literal["all", "atoms"]
 
 _LIMIT = 2**12
-"""Outcomes that are compared with each other without being asked twice."""
+"""Outcomes that are compared with each other by default."""
 
 
 class CandidateLoss(Loss):

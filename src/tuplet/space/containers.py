@@ -18,12 +18,12 @@ Container = Literal["array", "pandas", "polars", "sparse array", "sparse matrix"
 
 
 class Form(NamedTuple):
-    """What labels looked like from outside, so that others can be given the same looks."""
+    """The container and types of given labels, so that others can be returned in the same form."""
 
     container: Container
     single: bool  # the labels came 1-D
     keys: tuple[Any, ...] | None  # the columns' own names; None if they have none
-    dtypes: tuple[Any, ...]  # as the container knows them
+    dtypes: tuple[Any, ...]  # as in the container
 
 
 class Table(NamedTuple):

@@ -1,7 +1,7 @@
 """One column of labels: what values it has, which codes they get, and the way back.
 
-A column is a 1-D numpy array, a pandas Series or a polars Series. Two labels are the same when Python says
-that they are equal: 1, 1.0, True and `numpy.int64(1)` are one label, "1" is another.
+A column is a 1-D numpy array, a pandas Series or a polars Series. Two labels are the same if they are equal
+in Python: 1, 1.0, True and `numpy.int64(1)` are one label, "1" is another.
 """
 
 from __future__ import annotations

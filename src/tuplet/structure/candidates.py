@@ -97,7 +97,7 @@ def candidate_parent_sets(
         Called with the number of sets scored and the number planned so far (all levels up to the present
         one).
     deadline : float, optional
-        Value of `time.monotonic()` after which no more sets are asked for. The smallest set of every child is
+        Value of `time.monotonic()` after which no more sets are scored. The smallest set of every child is
         scored in any case, so that there is always a network.
 
     Returns

@@ -76,7 +76,7 @@ def solve_integer(scores: LocalScores, start: ParentSets, *, deadline: float | N
     model = scip.Model()
     model.hideOutput()
     model.setParams(_SETTINGS)
-    model.setHeuristics(scip.SCIP_PARAMSETTING.OFF)  # they know nothing of cycles; the start is good already
+    model.setHeuristics(scip.SCIP_PARAMSETTING.OFF)  # they ignore cycles; the start is good already
     if deadline is not None:
         model.setParam("limits/time", max(1e-3, deadline - time.monotonic()))
     losses = best[scores.children] - scores.values
