@@ -1,4 +1,4 @@
-"""Combinations of labels and probabilities as short texts, for tables and pictures."""
+"""Combinations of labels and probabilities as short texts, for tables and plots."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def first_words(words: Sequence[str], glue: str, width: int) -> str:
 
 
 def chance_text(chance: float) -> str:
-    """Return a probability with three digits, and one that these would call zero by its order."""
+    """Return a probability with three digits, or its order of magnitude if it would round to zero."""
     return f"{chance:.3f}" if chance >= 0.001 or chance == 0 else f"{chance:.0e}"
 
 

@@ -50,7 +50,7 @@ def encoder_for(X: Features, estimators: Sequence[Any]) -> FeatureEncoder | None
         raise InputError(
             f"X has columns that are no numbers; the pipeline of {name_of(alone[0])} treats them by itself,"
             " but the estimators of other class variables cannot. Begin each of those with a transformer:"
-            " make_pipeline(FeatureEncoder(), ...), from tuplet.local."
+            " make_pipeline(FeatureEncoder(), ...), from tuplet.space.features.encoding."
         )
     limit = min(0 if e is None else category_limit(e) for e in estimators)
     return FeatureEncoder(impute=requires_complete, keep_categories=limit)
