@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar, final
+from typing import Any, Literal, TypeVar, final
 
 import numpy as np
 from scipy import sparse
@@ -39,35 +39,12 @@ from tuplet.local.split import STRENGTH, Base, SplitModel, configurations, mix
 from tuplet.local.stacked import StackedModel
 from tuplet.space.features.estimators import is_column_wise, seeded
 from tuplet.space.features.inputs import Features, take_rows
+from tuplet.structure.candidates import Family
 
 T = TypeVar("T")
 
 _PORTIONS = 4
 """Parts in which the configurations of a family are fitted, the largest first, to stop early."""
-
-
-class FamilyLike(Protocol):
-    """A child with a set of parents; only a score above `floor` matters."""
-
-    @property
-    def child(self) -> int:
-        """The variable whose model is scored."""
-
-    @property
-    def parents(self) -> tuple[int, ...]:
-        """The class variables that the model takes as inputs."""
-
-    @property
-    def floor(self) -> float:
-        """The score up to which the family does not matter."""
-
-
-class FamilyQuery(NamedTuple):
-    """A family to be scored; see `FamilyLike`."""
-
-    child: int
-    parents: tuple[int, ...]
-    floor: float = -np.inf
 
 
 @final
@@ -170,7 +147,7 @@ class FamilyScorer:
         self._chosen: dict[tuple[int, tuple[int, ...]], Parametrisation] = {}
         self._chosen_for: dict[int, Parametrisation] = {}
 
-    def score(self, families: Sequence[FamilyLike]) -> Iterator[float]:
+    def score(self, families: Sequence[Family]) -> Iterator[float]:
         """Yield the score of each family in order; some value up to its floor if it is not above that."""
         self._fit_alone({family.child for family in families})
         values = self._run(_best_score, (self._task(f) for f in families), {f.child for f in families})
@@ -215,7 +192,7 @@ class FamilyScorer:
         if len(kinds) == 1:
             return kinds[0]
         if (child, parents) not in self._chosen:
-            self._chosen[child, parents] = _best_score(*self._task(FamilyQuery(child, parents)))[1]
+            self._chosen[child, parents] = _best_score(*self._task(Family(child, parents, -np.inf)))[1]
         return self._chosen[child, parents]
 
     def held_out(self, child: int, parents: Sequence[int]) -> float:
@@ -260,7 +237,7 @@ class FamilyScorer:
         cards = [self.cards[p] for p in parents]
         return self._penalty(n_parameters(kind, of.card, cards, width), of.total)
 
-    def _task(self, family: FamilyLike) -> tuple[Any, ...]:
+    def _task(self, family: Family) -> tuple[Any, ...]:
         child, parents = family.child, tuple(family.parents)
         options = [(kind, self._penalty_of(kind, child, parents)) for kind in self._kinds(child, parents)]
         return self._children[child], *self._parents(parents), options, family.floor

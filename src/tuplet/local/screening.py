@@ -11,9 +11,10 @@ from typing import final
 import numpy as np
 
 from tuplet.core.typing import UNKNOWN, Codes, Floats
-from tuplet.local.families import FamilyLike, FamilyScorer
+from tuplet.local.families import FamilyScorer
 from tuplet.local.mixed_families import MixedFamilyScorer
 from tuplet.local.split import configurations
+from tuplet.structure.candidates import Family
 
 _PROMISING = 8
 """Class variables that sets are made of: those with the largest estimated gains by themselves."""
@@ -60,7 +61,7 @@ class Shortlist:
     forbidden: Iterable[tuple[int, int]] = ()
     _lists: dict[int, list[frozenset[int]]] = field(default_factory=dict)
 
-    def score(self, families: Sequence[FamilyLike]) -> Iterator[float]:
+    def score(self, families: Sequence[Family]) -> Iterator[float]:
         """See `FamilyScorer.score`."""
         return self.scorer.score(families)
 
