@@ -149,9 +149,8 @@ class MixedFamilyScorer:
 
     def _with_features(self, family: Family) -> float:
         """Score a family with its best features, and keep these."""
-        query = Family(family.child, tuple(family.parents), family.floor)
-        value, features = self._search(query, self.scorers[self.role_of(query.child)], self._start(query))
-        self._features[query[:2]], self._values[query[:2]] = features, value
+        value, features = self._search(family, self.scorers[self.role_of(family.child)], self._start(family))
+        self._features[family[:2]], self._values[family[:2]] = features, value
         return value
 
     def _start(self, family: Family) -> tuple[int, ...]:
