@@ -230,7 +230,7 @@ def test_a_process_that_ended_while_idle_is_not_leased():
         os.kill(first, signal.SIGKILL)
         time.sleep(0.5)
         with workers.lease() as worker:
-            assert worker.ask(pack((os.getpid, ()))) != first
+            assert worker.request(pack((os.getpid, ()))) != first
 
 
 def test_workers_tell_where_an_error_arose():

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from draws import examples
-from outcome_tables import agree, possible_codes, project, restrict
+from outcome_tables import agree, assert_ranking, possible_codes, project, restrict
 from tuplet.core.exceptions import ImpossibleEvidenceError, InputError, IntractableError
 from tuplet.core.typing import UNKNOWN
 from tuplet.joint import Autoregressive, Enumerate, MonteCarlo, Search
@@ -67,22 +67,6 @@ def assert_sums(joint, truth, atol):
         counts = ones.sum(axis=1)[:, None] == np.arange(len(cards) + 1)
         expected = np.einsum("no,oj,os->njs", truth, ones.astype(float), counts.astype(float))
         np.testing.assert_allclose(joint.count_marginals(), expected, atol=atol)
-
-
-def assert_ranking(joint, truth, k=4):
-    """The k best, proven, distinct and with their probabilities."""
-    cards, outcomes = joint.cards, all_outcomes(joint.cards)
-    ranking = joint.top_k(k)
-    k = min(k, len(outcomes))
-    assert ranking.codes.shape == (len(truth), k, len(cards))
-    assert ranking.proven.all()
-    np.testing.assert_allclose(np.exp(ranking.log_prob), -np.sort(-truth, axis=1)[:, :k], atol=1e-9)
-    for codes, log_prob, p in zip(ranking.codes, ranking.log_prob, truth, strict=True):
-        real = log_prob > -np.inf
-        assert (codes[~real] == UNKNOWN).all()
-        assert len(np.unique(codes[real], axis=0)) == real.sum()
-        position = [int(np.flatnonzero((outcomes == code).all(axis=1))[0]) for code in codes[real]]
-        np.testing.assert_allclose(np.exp(log_prob[real]), p[position], atol=1e-9)
 
 
 def assert_exact(joint, truth, rng):

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 
 from draws import examples
-from outcome_tables import agree, possible_codes, project, restrict
+from outcome_tables import agree, assert_ranking, possible_codes, project, restrict
 from tuplet.core.exceptions import ImpossibleEvidenceError, InputError, IntractableError
 from tuplet.core.typing import UNKNOWN
 from tuplet.joint import Atoms, Autoregressive, FactorGraph, Mixture, MonteCarlo, Search
@@ -86,19 +86,6 @@ def random_mixture(cards, n, rng, **options):
 
 
 # -- comparisons ------------------------------------------------------------------------------------------
-
-
-def assert_ranking(joint, truth, k=4):
-    outcomes = all_outcomes(joint.cards)
-    ranking = joint.top_k(k)
-    assert ranking.proven.all()
-    np.testing.assert_allclose(np.exp(ranking.log_prob), -np.sort(-truth, axis=1)[:, :k], atol=1e-9)
-    for codes, log_prob, p in zip(ranking.codes, ranking.log_prob, truth, strict=True):
-        real = log_prob > -np.inf
-        assert (codes[~real] == UNKNOWN).all()
-        assert len(np.unique(codes[real], axis=0)) == real.sum()
-        position = [int(np.flatnonzero((outcomes == code).all(axis=1))[0]) for code in codes[real]]
-        np.testing.assert_allclose(np.exp(log_prob[real]), p[position], atol=1e-9)
 
 
 def assert_exact(joint, truth, rng):

@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from tuplet import BayesNetClassifier, ChainClassifier, IndependentClassifier, PowersetClassifier
 from tuplet.core.exceptions import InputError
 from tuplet.local.deep import MLP, ConvNet, DeepClassifier, ResNet18, TemperatureScaled, read_image
-from tuplet.local.deep.classifier import Rows, mix_rows
+from tuplet.local.deep.classifier import RowDataset, mix_rows
 
 pytestmark = pytest.mark.deep
 torch = pytest.importorskip("torch")
@@ -267,7 +267,7 @@ def test_the_example_tells_what_it_says():
 
 
 def _batch(n=6):
-    rows = Rows(np.random.default_rng(0).normal(size=(n, 7)), np.arange(n) % 3, image_shape=(1, 2, 3))
+    rows = RowDataset(np.random.default_rng(0).normal(size=(n, 7)), np.arange(n) % 3, image_shape=(1, 2, 3))
     return rows.__getitems__(range(n))
 
 

@@ -22,7 +22,6 @@ from tuplet import BayesNetClassifier, IndependentClassifier
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import UNKNOWN
 from tuplet.local import FamilyScorer, MixedNaiveBayes
-from tuplet.local.families import FamilyQuery
 from tuplet.local.mixed_families import MixedFamilyScorer, all_subsets, n_subsets, one_at_a_time
 from tuplet.local.split import STRENGTH
 from tuplet.space.features.discrete import DiscreteColumns, declared_columns
@@ -171,7 +170,7 @@ def test_the_best_subset_is_found_by_looking_at_as_little_as_possible(seed, floo
     def bound(child, parents):
         return -2.0 * len(parents)
 
-    value, features = all_subsets(FamilyQuery(0, (1,), floor), range(2, 7), 3, score, bound)
+    value, features = all_subsets(Family(0, (1,), floor), range(2, 7), 3, score, bound)
     best = max(gains, key=lambda s: -2 * (len(s) + 1) - gains[s])
     expected = -2 * (len(best) + 1) - gains[best]
     assert len(asked) <= len(gains) == n_subsets(5, 3)
@@ -184,9 +183,9 @@ def test_the_best_subset_is_found_by_looking_at_as_little_as_possible(seed, floo
 def test_features_are_added_and_dropped_one_at_a_time():
     worth = {(): 0.0, (2,): 3.0, (3,): 2.0, (4,): 1.0, (2, 3): 3.5, (3, 4): 6.0, (2, 4): 3.2, (2, 3, 4): 5.0}
     score = lambda families: [worth[f.parents] for f in families]  # noqa: E731
-    assert one_at_a_time(FamilyQuery(0, ()), range(2, 5), 3, score) == (6.0, (3, 4))
-    assert one_at_a_time(FamilyQuery(0, ()), range(2, 5), 1, score) == (3.0, (2,))
-    assert one_at_a_time(FamilyQuery(0, (), 4.0), range(2, 5), 3, score, (2, 3)) == (-np.inf, (2, 3))
+    assert one_at_a_time(Family(0, (), -np.inf), range(2, 5), 3, score) == (6.0, (3, 4))
+    assert one_at_a_time(Family(0, (), -np.inf), range(2, 5), 1, score) == (3.0, (2,))
+    assert one_at_a_time(Family(0, (), 4.0), range(2, 5), 3, score, (2, 3)) == (-np.inf, (2, 3))
 
 
 def test_the_penalty_counts_features_too():

@@ -529,5 +529,5 @@ def test_combinations_that_are_too_long_are_told_by_their_differences():
         "agree · strongly agree",
         "strongly agree · agree",
     ]
-    assert remarks[0].startswith("bars tell a_rathe")
+    assert remarks[0].startswith("bars show a_rathe")
     assert "=agree" in remarks[1]

@@ -1,12 +1,12 @@
-"""What can go wrong, as one tree.
+"""Errors and warnings, as one tree.
 
 ```
 TupletError
 ├── InputError (also a ValueError)            the data or an argument cannot be used
-│   ├── DataFormatError                       a file that is not what its format asks for
-│   ├── LabelError                            a label that the class space does not know
-│   ├── NoTargetsError                        a table of which nothing says what the class variables are
-│   ├── ModelFileError                        a model that cannot be saved, or a file that holds none
+│   ├── DataFormatError                       a file that does not comply with its format
+│   ├── LabelError                            a label that is not in the class space
+│   ├── NoTargetsError                        a table whose class variables are not specified
+│   ├── ModelFileError                        a model that cannot be saved, or a file without one
 │   ├── NoSuchRowError (also an IndexError)    a row that a prediction does not have
 │   └── ImpossibleEvidenceError               conditioning on something of probability zero
 ├── IntractableError (also a RuntimeError)    the exact answer needs more than the stated size
@@ -17,7 +17,7 @@ TupletWarning (a UserWarning)
 └── ApproximationWarning                      an answer is an estimate, or its optimality is not proven
 ```
 
-A message says what was attempted, what was found (names, not positions) and what to do.
+A message states what was attempted, what was found (names, not positions) and what to do.
 """
 
 
@@ -28,8 +28,8 @@ class TupletError(Exception):
     ----------
     message : str
     variable : int, optional
-        The class variable that is to blame, where only its position is known. The message then says
-        "variable 3", and the rim, which knows names, says it by name.
+        The class variable that the error is about, where only its position is known. The message then has
+        "variable 3", which code that has the names replaces by the name.
     """
 
     def __init__(self, message: str = "", *, variable: int | None = None) -> None:
@@ -48,7 +48,7 @@ class DataFormatError(InputError):
     ----------
     message : str
     line : int, optional
-        The line that is to blame, from 1, in files that have lines.
+        The line that the error is about, from 1, in files that have lines.
     """
 
     def __init__(self, message: str = "", *, line: int | None = None) -> None:
@@ -57,11 +57,11 @@ class DataFormatError(InputError):
 
 
 class LabelError(InputError):
-    """A label that the class space does not know."""
+    """A label that is not in the class space."""
 
 
 class NoTargetsError(InputError):
-    """A table of which nothing says which columns are class variables."""
+    """A table without a specification of which columns are class variables."""
 
 
 class ModelFileError(InputError):
@@ -81,7 +81,7 @@ class IntractableError(TupletError, RuntimeError):
 
 
 class MissingDependencyError(TupletError, ImportError):
-    """An optional package is needed for what was asked."""
+    """An optional package is needed and not installed."""
 
 
 class TupletWarning(UserWarning):

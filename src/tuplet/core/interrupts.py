@@ -11,17 +11,17 @@ from types import FrameType
 
 @contextmanager
 def held_interrupts() -> Iterator[Callable[[], bool]]:
-    """Hold the first Ctrl-C back until the work asks for it; a second one raises `KeyboardInterrupt` at once.
+    """Hold the first Ctrl-C until the work checks for it; a second one raises `KeyboardInterrupt` at once.
 
     An exception that a signal raises inside a compiled kernel comes out of it as a `SystemError`, and
-    elsewhere it may leave a step half done. Work that ends after a bounded number of seconds asks instead:
+    elsewhere it may leave a step half done. Work that is done in short steps checks between them instead:
 
         with held_interrupts() as interrupted:
             while work_left and not interrupted():
                 step()
 
-    Outside of the main thread, which is the only one to see signals, and where Ctrl-C is ignored or left to
-    the system, nothing changes and the answer is always no.
+    Nothing changes, and the function always returns False, outside of the main thread, which alone receives
+    signals, and where Ctrl-C is ignored or left to the system.
 
     Yields
     ------
@@ -52,7 +52,7 @@ def held_interrupts() -> Iterator[Callable[[], bool]]:
     try:
         yield lambda: n_pressed > 0
     except SystemError:
-        if n_pressed > 1:  # what a kernel makes of the second one
+        if n_pressed > 1:  # a kernel turns the second one into this
             raise KeyboardInterrupt from None
         raise
     finally:

@@ -29,7 +29,6 @@ _Warning: TypeAlias = tuple[Any, type[Warning], str, int]
 _SAVED, _SAVED_READY = 1.0, 0.2
 """Seconds that other processes must be expected to save before they are started, or used if they wait."""
 
-
 _BATCH = 8
 """Tasks for each worker before results are yielded."""
 
@@ -209,7 +208,7 @@ class _SharedWork:
                 self._leased.append(worker)
                 while (places := self._take(from_back=True)) and not self._failures:
                     some = [self.tasks[place] for place in places]
-                    answers, caught = worker.ask(pack((_run_some, (self.function, some, get_config()))))
+                    answers, caught = worker.request(pack((_run_some, (self.function, some, get_config()))))
                     self._warnings += caught
                     self._answers.update(zip(places, answers, strict=True))
         except CrashedError as crash:

@@ -34,7 +34,16 @@ _IDLE_SECONDS = 300
 """How long a worker waits for the next piece of work before it ends by itself."""
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-"""Variables that tell numerical libraries how many threads to start."""
+"""Environment variables that set the number of threads of numerical libraries."""
+
+_shared: dict[int, Workers] = {}
+"""Number of a process -> the workers that all its parallel fits share."""
+
+_server_owner: int | None = None
+"""Number of the process that has started the server."""
+
+_starts = threading.Lock()
+"""Held while a process is started, since that changes the environment of this one."""
 
 
 def now() -> float:
@@ -119,7 +128,7 @@ class Workers:
             with self.lease(deadline) as worker:
                 used = worker.used
                 try:
-                    return worker.ask(message, _sooner(time_limit, deadline))
+                    return worker.request(message, _sooner(time_limit, deadline))
                 except CrashedError:
                     self._kill(worker)
                     if not used or self._stopped:
@@ -203,9 +212,6 @@ def _kill_all(workers: set[_Worker]) -> None:
         worker.kill()
 
 
-_shared: dict[int, Workers] = {}
-
-
 def shared_workers() -> Workers:
     """Return the processes, with one thread each, that all parallel fits of this process share."""
     if os.getpid() not in _shared:  # a forked process has none of its parent's
@@ -232,7 +238,7 @@ class _Worker:
     used : bool
         Whether it has done some work.
     answered : bool
-        Whether it has answered what it was asked last.
+        Whether it has answered the last request.
     """
 
     def __init__(self, n_threads: int, modules: Sequence[str]) -> None:
@@ -251,10 +257,10 @@ class _Worker:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the process runs and was not told to end."""
+        """Whether the process runs and was not killed."""
         return not self._killed and bool(self._process.is_alive())
 
-    def ask(self, message: bytes, time_limit: float | None = None) -> Any:
+    def request(self, message: bytes, time_limit: float | None = None) -> Any:
         """Return the answer to a message, or raise what the work raised."""
         self.answered = False
         try:
@@ -287,7 +293,7 @@ class _Worker:
             threading.Thread(target=self._process.join, daemon=True).start()  # or it stays as a zombie
 
     def _end(self) -> str:
-        """Return how the process ended."""
+        """Wait for the end of the process and describe it in words."""
         with suppress(ValueError, AssertionError):
             self._process.join(5)
         code = self._process.exitcode
@@ -307,12 +313,6 @@ def _context() -> Any:
     if context.get_start_method() == "forkserver":
         context.set_forkserver_preload(list(PRELOADED))
     return context
-
-
-_server_owner: int | None = None
-"""The process that has started the server."""
-
-_starts = threading.Lock()
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""How far long work has come, on one line of the terminal."""
+"""Progress of long work, on one line of the terminal."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from typing import IO, Literal, Self
 _log = logging.getLogger("tuplet.core.progress")
 
 Show = bool | Literal["auto"]
-"""True shows progress, False does not, "auto" does where a person watches a terminal."""
+"""True shows progress, False does not, "auto" does if standard error is a terminal."""
 
 _REDRAW, _LINE = 0.1, 10.0
 """Seconds between two states of the line in a terminal, and between two lines in a file."""
 
 _BAR = 24
+"""Characters of the bar."""
 
 
 class Progress:
-    """A line that tells how much of some work is done and how long the rest will take.
+    """A line that shows how much of some work is done and how long the rest will take.
 
     In a terminal the line is redrawn in place; elsewhere (a log, a notebook) a new line appears every ten
     seconds. Everything goes to standard error, so results can be piped. Whether shown or not, the end of the
@@ -36,7 +37,7 @@ class Progress:
     show : bool or "auto"
         "auto" shows it where standard error is a terminal.
     stream : text file, optional
-        Where to write; standard error unless told.
+        Where to write; standard error by default.
 
     Examples
     --------

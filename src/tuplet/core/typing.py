@@ -1,4 +1,4 @@
-"""Names for the arrays that travel through the library, and the one sentinel."""
+"""Types of arrays that are used throughout the library, and the code of an unknown value."""
 
 from typing import TypeAlias
 

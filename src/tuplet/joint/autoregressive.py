@@ -1,4 +1,4 @@
-"""Chains of conditionals, and the distributions of some of tother variables."""
+"""Chains of conditionals, and the distributions of some of their variables."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tuplet.joint.policies import Beam, Enumerate, MonteCarlo, Multinomial
 from tuplet.joint.search import Search, best_first
 
 _WALK_LIMIT = 2**12
-"""Outcomes of a row that are enumerated prefix by prefix, each with a call of the conditional, unasked."""
+"""Outcomes of a row that are enumerated prefix by prefix, each with a call of the conditional, by default."""
 
 _CELLS = 2**23
 """Codes of outcomes that are prepared for one walk."""
@@ -142,7 +142,7 @@ class Autoregressive(JointDistribution):
         return taken
 
     def _pass_on(self, other: Autoregressive, log_evidence: Floats) -> None:
-        """Hand over the evidence's probability, unless the other one computes it by a better engine."""
+        """Copy the probability of the evidence, unless the other one computes it by a better engine."""
         if other._chain.engine == self._chain.engine:
             other.__dict__["_log_evidence"] = log_evidence
 
@@ -163,7 +163,7 @@ class Autoregressive(JointDistribution):
     # -- sums over outcomes -------------------------------------------------------------------------------
 
     def _posterior(self) -> Iterator[Frontier]:
-        """Yield weighted prefixes that end at the last known value of tother row."""
+        """Yield weighted prefixes that end at the last known value of their row."""
         return self._chain.reach(self.evidence, np.arange(len(self)))
 
     def _outcomes(self, depth: int) -> Iterator[Frontier]:
@@ -327,7 +327,7 @@ class Autoregressive(JointDistribution):
     def _expand(
         self, rows: npt.NDArray[np.intp], codes: Codes, variables: npt.NDArray[np.intp], bounds: Floats
     ) -> Floats:
-        """Bound children by the probability of tother prefix; see `Expand`."""
+        """Bound children by the probability of their prefix; see `Expand`."""
         values = np.empty((len(rows), self.cards[variables[0]]))
         for variable in np.unique(variables):
             at = np.flatnonzero(variables == variable)
@@ -391,9 +391,7 @@ class Subset(JointDistribution):
         return self.joint.tolerance
 
     def _embed(self, codes: Codes) -> Codes:
-        full = np.full((*codes.shape[:-1], self.joint.n_variables), UNKNOWN, dtype=np.intp)
-        full[..., self.variables] = codes
-        return full
+        return _embed(codes, self.variables, self.joint.n_variables)
 
     @property
     def _depth(self) -> int:
@@ -442,7 +440,7 @@ class Subset(JointDistribution):
 
 @dataclass(frozen=True)
 class _Renamed:
-    """The conditional of the first variables of an order, called by tother new positions."""
+    """The conditional of the first variables of an order, called by their new positions."""
 
     conditional: Conditional
     variables: tuple[int, ...]
@@ -456,12 +454,9 @@ class _Renamed:
 
     def __call__(self, variable: int, rows: npt.NDArray[np.intp], codes: Codes) -> Floats:
         """See `Conditional`."""
-        return self.conditional(self.variables[variable], rows, self._embed(codes))
-
-    def _embed(self, codes: Codes) -> Codes:
-        full = np.full((len(codes), self.n_variables), UNKNOWN, dtype=np.intp)
-        full[:, self.variables] = codes
-        return full
+        return self.conditional(
+            self.variables[variable], rows, _embed(codes, self.variables, self.n_variables)
+        )
 
 
 class _RenamedGrid(_Renamed):
@@ -470,4 +465,11 @@ class _RenamedGrid(_Renamed):
     def grid(self, variable: int, rows: npt.NDArray[np.intp], codes: Codes) -> Floats:
         """See `GridConditional.grid`."""
         inner = cast(GridConditional, self.conditional)
-        return inner.grid(self.variables[variable], rows, self._embed(codes))
+        return inner.grid(self.variables[variable], rows, _embed(codes, self.variables, self.n_variables))
+
+
+def _embed(codes: Codes, variables: tuple[int, ...], n_variables: int) -> Codes:
+    """Return codes (..., v) of some variables as codes of all, `UNKNOWN` for the others."""
+    full = np.full((*codes.shape[:-1], n_variables), UNKNOWN, dtype=np.intp)
+    full[..., variables] = codes
+    return full

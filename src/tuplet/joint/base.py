@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tuplet.joint.atoms import Atoms
 
 ENUMERATION_LIMIT = 2**16
-"""Outcomes of one row that are enumerated without being asked twice."""
+"""Outcomes of one row that are enumerated by default."""
 
 
 class Mode(NamedTuple):
@@ -37,7 +37,7 @@ class Mode(NamedTuple):
 class Ranking(NamedTuple):
     """The k most probable outcomes of every row, best first.
 
-    Where a row has fewer outcomes of positive probability than asked for, the rest is `UNKNOWN` with
+    Where a row has fewer outcomes of positive probability than k, the rest is `UNKNOWN` with
     log-probability minus infinity.
     """
 
@@ -49,11 +49,11 @@ class Ranking(NamedTuple):
 class JointDistribution(ABC):
     """p(Y | x_i) for a batch of n rows over m categorical variables.
 
-    A distribution knows cardinalities, not names. Shapes read `sample..., n, m`. Every query is exact unless
-    `tolerance` says otherwise; nothing samples behind the caller's back.
+    A distribution has cardinalities, not names. Shapes read `sample..., n, m`. Every query is exact unless
+    `tolerance` states an error; no answer is sampled silently.
 
     A new form writes the abstract methods below; everything else derives from them and may be overridden
-    where the form knows a faster way.
+    where the form has a faster way.
     """
 
     cards: tuple[int, ...]
@@ -104,12 +104,12 @@ class JointDistribution(ABC):
 
     @property
     def scores_exactly(self) -> bool:
-        """Whether log-probabilities of complete outcomes are exact, whatever `tolerance` says of sums."""
+        """Whether log-probabilities of complete outcomes are exact, whatever the `tolerance` of sums."""
         return self.tolerance == 0
 
     @property
     def has_exact_marginals(self) -> bool:
-        """Whether the marginals of single variables are exact, whatever `tolerance` says of other sums."""
+        """Whether the marginals of single variables are exact, whatever the `tolerance` of other sums."""
         return self.tolerance == 0
 
     def _bound(self, codes: Codes) -> Floats:
@@ -273,7 +273,7 @@ class JointDistribution(ABC):
         return self._log_prob(np.broadcast_to(outcomes[:, None], shape)).T
 
     def draw(self, size: int, rng: Seed = None) -> Atoms:
-        """Monte Carlo: `size` draws per row as a distribution of its own, for whoever asks for it."""
+        """Monte Carlo: `size` draws per row as a distribution of its own."""
         from tuplet.joint.atoms import Atoms
 
         if size < 1:
@@ -283,13 +283,13 @@ class JointDistribution(ABC):
     # -- helpers ------------------------------------------------------------------------------------------
 
     def _reason_against(self, codes: Codes, row: int) -> str:
-        """Return why known values (m,) are impossible in a row, in words; empty where nobody knows."""
+        """Return why known values (m,) are impossible in a row, in words; empty if not known."""
         return ""
 
     def _remembered(
         self, query: str, compute: Callable[[], tuple[npt.NDArray, ...]]
     ) -> tuple[npt.NDArray, ...]:
-        """Return the arrays of a query, computed at most once: every loss and score asks the same two."""
+        """Return the arrays of a query, computed at most once: all losses and scores use the same two."""
         memory = self.__dict__.setdefault("_memory", {})
         if query not in memory:
             memory[query] = arrays = compute()

@@ -275,6 +275,14 @@ def tally_counts(parts: Iterable[Frontier], variables: Sequence[int], n: int) ->
     return answer
 
 
+def stack(parts: Iterable[Frontier], cards: tuple[int, ...], n: int) -> Atoms:
+    """Return the outcomes of n rows as atoms; what prefixes leave open is 0 and to be summed out."""
+    codes, log_mass = _pad(parts, len(cards), n)
+    codes = np.maximum(codes, 0)
+    shared = not np.isneginf(log_mass).any() and bool((codes == codes[:1]).all())
+    return Atoms(cards, codes[:1] if shared else codes, log_mass)
+
+
 def _pad(parts: Iterable[Frontier], m: int, n: int) -> tuple[Codes, Floats]:
     """Return the outcomes of n rows, (n, a, m), and their log-masses, (n, a), padded to the longest row."""
     held = [(part.query, part.rank(), part.codes, part.log_mass) for part in parts]
@@ -284,11 +292,3 @@ def _pad(parts: Iterable[Frontier], m: int, n: int) -> tuple[Codes, Floats]:
     for query, rank, outcomes, masses in held:
         codes[query, rank], log_mass[query, rank] = outcomes, masses
     return codes, log_mass
-
-
-def stack(parts: Iterable[Frontier], cards: tuple[int, ...], n: int) -> Atoms:
-    """Return the outcomes of n rows as atoms; what prefixes leave open is 0 and to be summed out."""
-    codes, log_mass = _pad(parts, len(cards), n)
-    codes = np.maximum(codes, 0)
-    shared = not np.isneginf(log_mass).any() and bool((codes == codes[:1]).all())
-    return Atoms(cards, codes[:1] if shared else codes, log_mass)

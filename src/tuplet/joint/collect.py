@@ -10,6 +10,7 @@ import numpy.typing as npt
 from tuplet.core.typing import Codes, Floats
 
 _LARGEST_KEY = 2**62
+"""Limit of keys, so that products with a cardinality do not overflow."""
 
 
 def outcome_keys(codes: Codes, cards: tuple[int, ...]) -> npt.NDArray[np.int64]:
@@ -35,21 +36,6 @@ def outcome_keys(codes: Codes, cards: tuple[int, ...]) -> npt.NDArray[np.int64]:
     return keys
 
 
-def log_add(log_values: Floats, starts: npt.NDArray[np.intp]) -> Floats:
-    """Logs of the sums of consecutive values, (..., a) to (..., groups); a group ends where the next starts.
-
-    Every group is scaled by its own largest value: a weight of exp(-5000) is not lost beside one of 1.
-    """
-    if not log_values.size:
-        return np.empty((*log_values.shape[:-1], len(starts)))
-    peak = np.maximum.reduceat(log_values, starts, axis=-1)
-    peak[np.isneginf(peak)] = 0.0
-    lengths = np.diff(np.append(starts, log_values.shape[-1]))
-    terms = np.exp(log_values - np.repeat(peak, lengths, axis=-1))
-    with np.errstate(divide="ignore"):
-        return peak + np.log(np.add.reduceat(terms, starts, axis=-1))
-
-
 def distinct(keys: npt.NDArray[np.int64], log_weights: Floats) -> tuple[npt.NDArray[np.intp], Floats]:
     """Positions (u,) of the distinct ones of keys (a,) that all rows share, and their log-weights (n, u)."""
     order = np.argsort(keys, kind="stable")
@@ -57,7 +43,7 @@ def distinct(keys: npt.NDArray[np.int64], log_weights: Floats) -> tuple[npt.NDAr
     starts = np.flatnonzero(first)
     if len(starts) == len(keys):
         return np.arange(len(keys)), log_weights  # nothing to bring together
-    return order[starts], log_add(log_weights[:, order], starts)
+    return order[starts], _log_add(log_weights[:, order], starts)
 
 
 def collect(keys: npt.NDArray[np.int64], log_weights: Floats) -> tuple[npt.NDArray[np.intp], Floats]:
@@ -73,7 +59,7 @@ def collect(keys: npt.NDArray[np.int64], log_weights: Floats) -> tuple[npt.NDArr
     positions = np.zeros((len(keys), width), np.intp)
     positions[place] = order[row, column]
     summed = np.full((len(keys), width), -np.inf)
-    summed[place] = log_add(np.take_along_axis(log_weights, order, axis=1).ravel(), np.flatnonzero(first))
+    summed[place] = _log_add(np.take_along_axis(log_weights, order, axis=1).ravel(), np.flatnonzero(first))
     return positions, summed
 
 
@@ -105,6 +91,21 @@ def tally(
         n = int(group[-1]) + 1 if len(group) else 0
     summed = np.bincount((group * card + values).ravel(), weights.ravel(), minlength=n * card)
     return summed.reshape(n, card).astype(float, copy=False)  # of nothing at all, it counts in integers
+
+
+def _log_add(log_values: Floats, starts: npt.NDArray[np.intp]) -> Floats:
+    """Logs of the sums of consecutive values, (..., a) to (..., groups); a group ends where the next starts.
+
+    Every group is scaled by its own largest value: a weight of exp(-5000) is not lost beside one of 1.
+    """
+    if not log_values.size:
+        return np.empty((*log_values.shape[:-1], len(starts)))
+    peak = np.maximum.reduceat(log_values, starts, axis=-1)
+    peak[np.isneginf(peak)] = 0.0
+    lengths = np.diff(np.append(starts, log_values.shape[-1]))
+    terms = np.exp(log_values - np.repeat(peak, lengths, axis=-1))
+    with np.errstate(divide="ignore"):
+        return peak + np.log(np.add.reduceat(terms, starts, axis=-1))
 
 
 def _first(ordered: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:

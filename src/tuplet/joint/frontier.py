@@ -1,9 +1,9 @@
 """Live prefixes of an autoregressive distribution and the walk that extends them, variable by variable.
 
-A *query* is one row with some known values. Its prefixes start with the empty one; each step asks the
-conditional once for all live prefixes of all queries, and a `Policy` says which children live on: all of
-them, as many as sampled points fall into, or the best. Everything that is asked of an `Autoregressive` is a
-sum over such prefixes.
+A *query* is one row with some known values. Its prefixes start with the empty one; each step calls the
+conditional once for all live prefixes of all queries, and a `Policy` determines which children are followed:
+all of them, as many as sampled points fall into, or the best. Every answer of an `Autoregressive` is a sum
+over such prefixes.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ _Children: TypeAlias = tuple[npt.NDArray[np.intp], npt.NDArray[np.intp], Floats,
 
 
 class Policy(Protocol):
-    """Which children of the live prefixes live on."""
+    """Which children of the live prefixes are followed."""
 
     def enter(self, live: Frontier) -> Frontier:
         """Prepare the prefixes that a walk begins with."""

@@ -47,7 +47,7 @@ class FactorGraph(JointDistribution):
     engine : Engine
         `Exact()` or `BeliefPropagation()`.
     log_normalizer : array (n,) or float, optional
-        Log of the sum of the product over all outcomes, where the maker knows it: 0 for a Bayesian network.
+        Log of the sum of the product over all outcomes, where it is known: 0 for a Bayesian network.
         Complete outcomes then cost no elimination.
     search : Search
         Budget of the search for the mode where hidden variables make its exact tables too large.

@@ -37,6 +37,9 @@ _LISTED = 2**24
 _BLOCK = 64
 """Rows that are searched together, at least: chains call their classifiers with many rows at a time."""
 
+_BOUND_CELLS = 2**22
+"""Comparisons of partial assignments with outcomes that are held at once."""
+
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
@@ -179,7 +182,7 @@ class Mixture(JointDistribution):
         draws = np.empty((size, len(self), self.n_variables), dtype=np.intp)
         for c, component in enumerate(self.components):
             chosen = choice == c
-            rank = np.cumsum(chosen, axis=0) - 1  # the how-manieth draw of this component in its row
+            rank = np.cumsum(chosen, axis=0) - 1  # place among the draws of this component in its row
             some = component._sample(int(chosen.sum(axis=0).max(initial=0)), rng)
             draws[chosen] = some[rank[chosen], np.nonzero(chosen)[1]]
         return draws
@@ -212,7 +215,7 @@ class Mixture(JointDistribution):
         return Mixture(np.concatenate(log_weights, axis=1), tuple(components), self.search)
 
     def _in_blocks(self, step: int, answer: Callable[[Mixture], Ranking]) -> Ranking:
-        """Return the answers about some rows at a time, put together."""
+        """Return the answers for some rows at a time, concatenated."""
         blocks = [np.arange(a, min(a + step, len(self))) for a in range(0, max(1, len(self)), step)]
         parts = [answer(self._take(rows) if len(blocks) > 1 else self) for rows in blocks]
         return Ranking(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
@@ -277,34 +280,7 @@ class Mixture(JointDistribution):
         return _mix(self.log_weights[rows], bounds)
 
 
-def _mix(log_weights: Floats, log_values: list[Floats]) -> Floats:
-    """Average values (s, n) of the components, given and returned as logarithms."""
-    terms = np.stack(log_values, axis=-1)
-    # A bound may be infinite; a component without weight must not turn it into nan.
-    present = np.broadcast_to(log_weights > -np.inf, terms.shape)
-    terms = np.add(terms, log_weights, out=np.full(terms.shape, -np.inf), where=present)
-    with np.errstate(divide="ignore"):
-        return np.asarray(logsumexp(terms, axis=-1))
-
-
-def _propose(joint: JointDistribution, k: int) -> Codes:
-    """Return good outcomes (n, k, m) of a component."""
-    return _likely_outcomes(joint, k) if isinstance(joint, Autoregressive) else joint.top_k(k).codes
-
-
-def _disagreement(proposals: Codes, log_prob: Floats) -> list[int]:
-    """Order the variables by how often proposals (n, c, m) differ in them from the best of their row.
-
-    Where components prefer different values, the sum of their bounds exceeds the bound of their sum; so these
-    variables are fixed first.
-    """
-    best = np.take_along_axis(proposals, log_prob.argmax(axis=1)[:, None, None], axis=1)
-    share = (proposals != best).mean(axis=(0, 1)) if len(proposals) else np.zeros(proposals.shape[2])
-    return [int(v) for v in np.argsort(-share, kind="stable")]
-
-
-_BOUND_CELLS = 2**22
-"""Comparisons of partial assignments with outcomes that are held at once."""
+# -- bounds on the outcomes of a chain ---------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -409,6 +385,24 @@ class _BitLayout(NamedTuple):
         return packed, mask
 
 
+# -- helpers of the mixture --------------------------------------------------------------------------------
+
+
+def _mix(log_weights: Floats, log_values: list[Floats]) -> Floats:
+    """Average values (s, n) of the components, given and returned as logarithms."""
+    terms = np.stack(log_values, axis=-1)
+    # A bound may be infinite; a component without weight must not turn it into nan.
+    present = np.broadcast_to(log_weights > -np.inf, terms.shape)
+    terms = np.add(terms, log_weights, out=np.full(terms.shape, -np.inf), where=present)
+    with np.errstate(divide="ignore"):
+        return np.asarray(logsumexp(terms, axis=-1))
+
+
+def _propose(joint: JointDistribution, k: int) -> Codes:
+    """Return good outcomes (n, k, m) of a component."""
+    return _likely_outcomes(joint, k) if isinstance(joint, Autoregressive) else joint.top_k(k).codes
+
+
 def _likely_outcomes(joint: Autoregressive, k: int) -> Codes:
     """Return up to k good outcomes (n, k, m) of a chain, by its best prefixes and without proof."""
     n, m = len(joint), joint.n_variables
@@ -418,3 +412,14 @@ def _likely_outcomes(joint: Autoregressive, k: int) -> Codes:
         found.codes[place], found.log_prob[place] = part.codes, part.log_prob
     joint._rescue(found)
     return found.codes
+
+
+def _disagreement(proposals: Codes, log_prob: Floats) -> list[int]:
+    """Order the variables by how often proposals (n, c, m) differ in them from the best of their row.
+
+    Where components prefer different values, the sum of their bounds exceeds the bound of their sum; so these
+    variables are fixed first.
+    """
+    best = np.take_along_axis(proposals, log_prob.argmax(axis=1)[:, None, None], axis=1)
+    share = (proposals != best).mean(axis=(0, 1)) if len(proposals) else np.zeros(proposals.shape[2])
+    return [int(v) for v in np.argsort(-share, kind="stable")]

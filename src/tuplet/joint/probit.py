@@ -43,14 +43,6 @@ _BLOCK = 4096
 """Points of an interval that are visited at once."""
 
 
-class _KnownPattern(NamedTuple):
-    """Rows in which the same variables are known."""
-
-    rows: npt.NDArray[np.intp]  # (r,)
-    known: tuple[int, ...]  # latent variables with evidence
-    free: tuple[int, ...]  # positions, among the variables of the distribution, of those without
-
-
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Probit(JointDistribution):
@@ -453,6 +445,14 @@ class Probit(JointDistribution):
         return codes
 
 
+class _KnownPattern(NamedTuple):
+    """Rows in which the same variables are known."""
+
+    rows: npt.NDArray[np.intp]  # (r,)
+    known: tuple[int, ...]  # latent variables with evidence
+    free: tuple[int, ...]  # positions, among the variables of the distribution, of those without
+
+
 def _checked_correlations(correlations: npt.ArrayLike) -> Floats:
     """Return correlation matrices (D, q, q); raise `InputError` for others."""
     array = np.asarray(correlations, dtype=float)
@@ -518,7 +518,7 @@ def _quantiles(values: Floats, weights: Floats, level: float) -> Floats:
     below = np.cumsum(np.take_along_axis(np.broadcast_to(weights, values.shape), order, axis=-1), axis=-1)
     ends = []
     for share in ((1 - level) / 2, (1 + level) / 2):
-        # A hair less, so that a sum that is a rounding error short of the share still reaches it.
+        # Slightly less, so that a sum that is a rounding error short of the share still reaches it.
         place = (below < share * (1 - 1e-12) * below[..., -1:]).sum(axis=-1, keepdims=True)
         ends.append(np.take_along_axis(ordered, place, axis=-1))
     return np.concatenate(ends, axis=-1)

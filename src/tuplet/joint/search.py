@@ -2,7 +2,7 @@
 
 One search serves every form that can bound the completions of a partial assignment. In each round every
 unfinished row opens its best nodes, and the bounds of all their children are found at once. `OpenNodes` and
-`Incumbents` are the state: what may still be opened, and the best outcomes found so far.
+`_Incumbents` are the state: what may still be opened, and the best outcomes found so far.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ class _BestFirst:
         self.width = max(_BEAM, k)
         # Of the present open nodes no more can be opened than the budget and one dive allow.
         self.open = OpenNodes(len(rows), len(cards), max_nodes + self.width * len(cards), store)
-        self.incumbents = Incumbents(len(rows), len(cards), k, store)
+        self.incumbents = _Incumbents(len(rows), len(cards), k, store)
 
     def run(self, dive: int) -> Ranking:
         active = np.arange(len(self.rows))
@@ -309,7 +309,7 @@ class OpenNodes:
             self.codes = np.pad(self.codes, [*pad, (0, 0)])
 
 
-class Incumbents:
+class _Incumbents:
     """The k best outcomes found so far of b rows, best first; of equal ones the first found stays."""
 
     def __init__(self, b: int, m: int, k: int, store: np.dtype[np.signedinteger]) -> None:

@@ -24,6 +24,7 @@ _CELLS = 2**18
 
 _POWERS = np.exp(np.linspace(np.log(0.25), np.log(2.5), 21))
 _SHARES = np.array([0.001, 0.003, 0.01, 0.02, 0.04, 0.08, 0.15, 0.25])
+"""Values of the two numbers that are tried; see `Calibration`."""
 
 _FORESTS = {"sklearn.ensemble": ("RandomForestClassifier", "ExtraTreesClassifier")}
 _TREES = {
@@ -100,24 +101,6 @@ class Calibration:
         return np.asarray(mixed / mixed.sum(axis=1, keepdims=True))
 
 
-def needs_calibration(estimator: Any) -> bool:
-    """Return whether a classifier consists of trees or neighbours, which are overconfident."""
-    return is_made_of_trees(estimator) or is_one_of(last_step(estimator), _NEIGHBOURS)
-
-
-def is_made_of_trees(estimator: Any) -> bool:
-    """Return whether a classifier is a tree, a forest or boosting, maybe behind other steps."""
-    last = last_step(estimator)
-    return is_one_of(last, _TREES) or type(last).__module__.split(".")[0] in _LIBRARIES
-
-
-def _has_out_of_bag(estimator: Any) -> bool:
-    """Return whether a classifier has out-of-bag predictions of its training rows."""
-    if is_one_of(estimator, _FORESTS):
-        return bool(estimator.bootstrap) and not estimator.warm_start
-    return False
-
-
 def calibrated(
     fit: Callable[..., Any], estimator: Any, inputs: Features, y: Codes, weight: Floats | None
 ) -> tuple[Any, Calibration | None]:
@@ -146,6 +129,24 @@ def calibrated(
         return fitted, None
     some = None if weight is None else weight[rows]
     return fitted, Calibration.learn(proba[rows], y[rows], some, frequencies)
+
+
+def is_made_of_trees(estimator: Any) -> bool:
+    """Return whether a classifier is a tree, a forest or boosting, maybe behind other steps."""
+    last = last_step(estimator)
+    return is_one_of(last, _TREES) or type(last).__module__.split(".")[0] in _LIBRARIES
+
+
+def needs_calibration(estimator: Any) -> bool:
+    """Return whether a classifier consists of trees or neighbours, which are overconfident."""
+    return is_made_of_trees(estimator) or is_one_of(last_step(estimator), _NEIGHBOURS)
+
+
+def _has_out_of_bag(estimator: Any) -> bool:
+    """Return whether a classifier has out-of-bag predictions of its training rows."""
+    if is_one_of(estimator, _FORESTS):
+        return bool(estimator.bootstrap) and not estimator.warm_start
+    return False
 
 
 def _fit_forest(

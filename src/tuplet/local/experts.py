@@ -152,6 +152,24 @@ class ManyClassifiers:
         return answer
 
 
+# -- steps before the classifier ---------------------------------------------------------------------------
+
+
+def fit_steps(estimator: Pipeline, X: Features, child: Codes, weight: Floats | None) -> Pipeline:
+    """Fit a clone of all steps but the last to the rows whose child (n,) is known and that have weight."""
+    used = _used(child, weight)
+    steps = Pipeline(clone(estimator).steps[:-1])
+    named = weight_arguments(estimator, None if weight is None else weight[used])
+    kept = {key: value for key, value in named.items() if key.split("__")[0] in steps.named_steps}
+    with config_context(enable_metadata_routing=False):  # the arguments name their steps already
+        return steps.fit(take_rows(X, used), child[used], **kept)
+
+
+def _used(child: Codes, weight: Floats | None) -> npt.NDArray[np.bool_]:
+    known = child != UNKNOWN
+    return known if weight is None else known & (weight > 0)
+
+
 # -- fits of all blocks at once ----------------------------------------------------------------------------
 
 
@@ -180,21 +198,6 @@ def _is_moderate(Z: Any) -> bool:
 
 
 # -- fits one by one ---------------------------------------------------------------------------------------
-
-
-def _used(child: Codes, weight: Floats | None) -> npt.NDArray[np.bool_]:
-    known = child != UNKNOWN
-    return known if weight is None else known & (weight > 0)
-
-
-def fit_steps(estimator: Pipeline, X: Features, child: Codes, weight: Floats | None) -> Pipeline:
-    """Fit a clone of all steps but the last to the rows whose child (n,) is known and that have weight."""
-    used = _used(child, weight)
-    steps = Pipeline(clone(estimator).steps[:-1])
-    named = weight_arguments(estimator, None if weight is None else weight[used])
-    kept = {key: value for key, value in named.items() if key.split("__")[0] in steps.named_steps}
-    with config_context(enable_metadata_routing=False):  # the arguments name their steps already
-        return steps.fit(take_rows(X, used), child[used], **kept)
 
 
 def _fit_each(

@@ -1,4 +1,7 @@
-"""Scores of families: how well a class variable is predicted with a set of parents, less a penalty."""
+"""Scores of families: how well a class variable is predicted with a set of parents, less a penalty.
+
+`FamilyScorer` chooses parametrisations and penalties; a `Child` computes the likelihoods.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar, final
+from typing import Any, Literal, TypeVar, final
 
 import numpy as np
 from scipy import sparse
@@ -36,32 +39,12 @@ from tuplet.local.split import STRENGTH, Base, SplitModel, configurations, mix
 from tuplet.local.stacked import StackedModel
 from tuplet.space.features.estimators import is_column_wise, seeded
 from tuplet.space.features.inputs import Features, take_rows
+from tuplet.structure.candidates import Family
 
 T = TypeVar("T")
 
-
-class FamilyLike(Protocol):
-    """A child with a set of parents; only a score above `floor` matters."""
-
-    @property
-    def child(self) -> int:
-        """The variable whose model is scored."""
-
-    @property
-    def parents(self) -> tuple[int, ...]:
-        """The class variables that the model takes as inputs."""
-
-    @property
-    def floor(self) -> float:
-        """The score up to which the family does not matter."""
-
-
-class FamilyQuery(NamedTuple):
-    """A family to be scored; see `FamilyLike`."""
-
-    child: int
-    parents: tuple[int, ...]
-    floor: float = -np.inf
+_PORTIONS = 4
+"""Parts in which the configurations of a family are fitted, the largest first, to stop early."""
 
 
 @final
@@ -159,14 +142,14 @@ class FamilyScorer:
         if self._counts_features:
             require_countable(estimators)
         given = (X, np.asarray(codes), self.cards, estimators, sample_weight, strength)
-        self._held_out = Children(*given, folds)
-        self._children = self._held_out if score == "cv" else Children(*given, None, self._held_out.prepared)
+        self._held_out = _Children(*given, folds)
+        self._children = self._held_out if score == "cv" else _Children(*given, None, self._held_out.prepared)
         self._chosen: dict[tuple[int, tuple[int, ...]], Parametrisation] = {}
         self._chosen_for: dict[int, Parametrisation] = {}
 
-    def score(self, families: Sequence[FamilyLike]) -> Iterator[float]:
+    def score(self, families: Sequence[Family]) -> Iterator[float]:
         """Yield the score of each family in order; some value up to its floor if it is not above that."""
-        self._get_ready({family.child for family in families})
+        self._fit_alone({family.child for family in families})
         values = self._run(_best_score, (self._task(f) for f in families), {f.child for f in families})
         for family, (value, kind) in zip(families, values, strict=True):
             if value > family.floor:
@@ -209,7 +192,7 @@ class FamilyScorer:
         if len(kinds) == 1:
             return kinds[0]
         if (child, parents) not in self._chosen:
-            self._chosen[child, parents] = _best_score(*self._task(FamilyQuery(child, parents)))[1]
+            self._chosen[child, parents] = _best_score(*self._task(Family(child, parents, -np.inf)))[1]
         return self._chosen[child, parents]
 
     def held_out(self, child: int, parents: Sequence[int]) -> float:
@@ -229,7 +212,7 @@ class FamilyScorer:
         return all(each.prepared.is_compiled for each in self._children[child].folds)
 
     def _bound(self, child: int, parents: tuple[int, ...]) -> float:
-        return -self._pay(self._kinds(child, parents)[0], child, parents)
+        return -self._penalty_of(self._kinds(child, parents)[0], child, parents)
 
     def _kinds(self, child: int, parents: tuple[int, ...]) -> tuple[Parametrisation, ...]:
         """Parametrisations to be tried; several only where scores are cross-validated and cheap."""
@@ -245,7 +228,7 @@ class FamilyScorer:
             self._choose({child, *self._children.made})  # all at once, side by side
         return (self._chosen_for[child],)
 
-    def _pay(self, kind: Parametrisation, child: int, parents: tuple[int, ...]) -> float:
+    def _penalty_of(self, kind: Parametrisation, child: int, parents: tuple[int, ...]) -> float:
         """Penalty of a family."""
         if self._penalty is None:
             return 0.0
@@ -254,9 +237,9 @@ class FamilyScorer:
         cards = [self.cards[p] for p in parents]
         return self._penalty(n_parameters(kind, of.card, cards, width), of.total)
 
-    def _task(self, family: FamilyLike) -> tuple[Any, ...]:
+    def _task(self, family: Family) -> tuple[Any, ...]:
         child, parents = family.child, tuple(family.parents)
-        options = [(kind, self._pay(kind, child, parents)) for kind in self._kinds(child, parents)]
+        options = [(kind, self._penalty_of(kind, child, parents)) for kind in self._kinds(child, parents)]
         return self._children[child], *self._parents(parents), options, family.floor
 
     def _parents(self, parents: Sequence[int]) -> tuple[Codes, list[int]]:
@@ -264,12 +247,12 @@ class FamilyScorer:
 
     # -- once for each child --------------------------------------------------------------------------------
 
-    def _get_ready(self, children: Iterable[int]) -> None:
+    def _fit_alone(self, children: Iterable[int]) -> None:
         """Fit the models without parents, which all families of a child need."""
-        cold = [c for c in children if not self._children[c].is_warm]
-        done = self._run(_alone, ((self._children[c],) for c in cold), cold)
-        for c, alone in zip(cold, done, strict=True):
-            self._children[c].warm_up(alone)
+        missing = [c for c in children if not self._children[c].has_alone_table]
+        done = self._run(_alone, ((self._children[c],) for c in missing), missing)
+        for c, alone in zip(missing, done, strict=True):
+            self._children[c].set_alone_table(alone)
 
     def _choose(self, children: Iterable[int]) -> None:
         """Choose a parametrisation for each child that has none."""
@@ -295,6 +278,19 @@ class FamilyScorer:
         folds = (each for c in children for each in self._children[c].folds)
         threads = all(each.prepared.is_batched for each in folds)
         return run_in_batches(function, tasks, self.n_jobs, threads=threads)
+
+
+def mutual_information(a: Codes, b: Codes) -> float:
+    """Mutual information of two variables, in the rows where both are known, less its expected excess."""
+    both = (a != UNKNOWN) & (b != UNKNOWN)
+    if not both.any():
+        return 0.0
+    a, b, k = a[both], b[both], int(b.max()) + 1
+    counts = np.bincount(a * k + b, minlength=(int(a.max()) + 1) * k).reshape(-1, k)
+    shares, seen = counts / len(a), counts > 0
+    apart = np.outer(shares.sum(axis=1), shares.sum(axis=0))
+    excess = (seen.any(axis=1).sum() - 1) * (seen.any(axis=0).sum() - 1) / (2 * len(a))
+    return float(shares[seen] @ np.log(shares[seen] / apart[seen]) - excess)
 
 
 def _alone(child: Child) -> Floats:
@@ -333,25 +329,11 @@ def _better_parametrisation(child: Child, parents: Codes, parent_cards: Sequence
     return "split" if child.log_likelihood("split", parents, parent_cards, goal) > goal else "inputs"
 
 
-def mutual_information(a: Codes, b: Codes) -> float:
-    """Mutual information of two variables, in the rows where both are known, less its expected excess."""
-    both = (a != UNKNOWN) & (b != UNKNOWN)
-    if not both.any():
-        return 0.0
-    a, b, k = a[both], b[both], int(b.max()) + 1
-    counts = np.bincount(a * k + b, minlength=(int(a.max()) + 1) * k).reshape(-1, k)
-    shares, seen = counts / len(a), counts > 0
-    apart = np.outer(shares.sum(axis=1), shares.sum(axis=0))
-    excess = (seen.any(axis=1).sum() - 1) * (seen.any(axis=0).sum() - 1) / (2 * len(a))
-    return float(shares[seen] @ np.log(shares[seen] / apart[seen]) - excess)
-
-
-_PORTIONS = 4
-"""Parts in which the configurations of a family are fitted, the largest first, to stop early."""
+# -- the child of a family, and its likelihood with any parents --------------------------------------------
 
 
 @dataclass(frozen=True)
-class Children:
+class _Children:
     """One `Child` for each variable, created on first access; they share prepared features.
 
     Parameters
@@ -492,11 +474,11 @@ class Child:
         return _at(self.alone_table, np.maximum(self.y, 0))
 
     @property
-    def is_warm(self) -> bool:
-        """Whether `alone_table` is there already."""
+    def has_alone_table(self) -> bool:
+        """Whether `alone_table` has been computed."""
         return "alone_table" in self.__dict__
 
-    def warm_up(self, alone_table: Floats) -> None:
+    def set_alone_table(self, alone_table: Floats) -> None:
         """Take `alone_table` from a copy that has computed it in another process."""
         self.__dict__["alone_table"] = alone_table
 

@@ -97,15 +97,6 @@ def is_additive(estimator: Any) -> bool:
     return type(estimator) is LogisticRegression and (len(estimator.classes_) == 2 or _is_softmax(estimator))
 
 
-def _keeps_parents(step: Any) -> bool:
-    # A ColumnTransformer passes the parents' columns through: see `admit_columns`.
-    return step is None or step == "passthrough" or type(step) in (*COLUMN_WISE, ColumnTransformer)
-
-
-def _is_softmax(estimator: LogisticRegression) -> bool:
-    return estimator.solver != "liblinear" and getattr(estimator, "multi_class", "auto") != "ovr"
-
-
 def linear_predictor(estimator: Any, inputs: Any) -> Floats:
     """Logits of an additive classifier, whose `probabilities` are its `predict_proba`.
 
@@ -115,6 +106,28 @@ def linear_predictor(estimator: Any, inputs: Any) -> Floats:
     if decision is None:
         decision = np.asarray(estimator.decision_function(inputs), dtype=float)
     return decision.reshape(len(decision), -1)
+
+
+def probabilities(logits: Floats) -> Floats:
+    """Probabilities (..., c) of logits (..., c), or (..., 2) of (..., 1); the logits may be overwritten."""
+    if logits.shape[-1] == 1:
+        proba = np.empty((*logits.shape[:-1], 2))
+        expit(logits[..., 0], out=proba[..., 1])
+        np.subtract(1.0, proba[..., 1], out=proba[..., 0])
+        return proba
+    logits -= logits.max(axis=-1, keepdims=True)
+    np.exp(logits, out=logits)
+    logits /= logits.sum(axis=-1, keepdims=True)
+    return logits
+
+
+def _keeps_parents(step: Any) -> bool:
+    # A ColumnTransformer passes the parents' columns through: see `admit_columns`.
+    return step is None or step == "passthrough" or type(step) in (*COLUMN_WISE, ColumnTransformer)
+
+
+def _is_softmax(estimator: LogisticRegression) -> bool:
+    return estimator.solver != "liblinear" and getattr(estimator, "multi_class", "auto") != "ovr"
 
 
 def _evaluate(estimator: Any, inputs: Any) -> Floats | None:
@@ -138,16 +151,3 @@ def _leaves_alone(imputer: SimpleImputer) -> bool:
     """Return whether input without NaN comes out of an imputer as it is."""
     kept = not imputer.add_indicator and not np.isnan(imputer.statistics_).any()
     return kept and imputer.missing_values is not None and bool(np.isnan(imputer.missing_values))
-
-
-def probabilities(logits: Floats) -> Floats:
-    """Probabilities (..., c) of logits (..., c), or (..., 2) of (..., 1); the logits may be overwritten."""
-    if logits.shape[-1] == 1:
-        proba = np.empty((*logits.shape[:-1], 2))
-        expit(logits[..., 0], out=proba[..., 1])
-        np.subtract(1.0, proba[..., 1], out=proba[..., 0])
-        return proba
-    logits -= logits.max(axis=-1, keepdims=True)
-    np.exp(logits, out=logits)
-    logits /= logits.sum(axis=-1, keepdims=True)
-    return logits

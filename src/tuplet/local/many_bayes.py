@@ -1,8 +1,9 @@
 """Many naive Bayes classifiers on parts of the same rows, fitted at once.
 
-A child with a set of parents needs one classifier for each of their configurations. `BayesBatch` prepares the
-rows once; a fit is then a sort of them, and two sums over the rows of each block and class. `MixedNaiveBayes`
-is the same with one block.
+A child with a set of parents needs one classifier for each of their configurations. `BayesLayout` encodes
+rows as numbers and indicators. `BayesBatch` prepares the rows once; a fit is then a sort of them, and two
+sums over the rows of each block and class. `ManyBayes` holds the fitted classifiers. `MixedNaiveBayes` is the
+same with one block.
 """
 
 from __future__ import annotations
@@ -35,6 +36,9 @@ _ROOT = math.sqrt(2 * math.pi)
 
 _CHUNK = 2**16
 """Deviations, of rows times classes times columns, that are computed at once: what fits into a cache."""
+
+
+# -- encoding ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -352,7 +356,7 @@ def _ratio(above: Floats, below: Floats, otherwise: Any) -> Floats:
     return np.where(some, above / np.where(some, below, 1.0), otherwise)
 
 
-def _are_equal(low: Floats, high: Floats) -> npt.NDArray[np.bool_]:
+def _are_equal(low: Floats, high: Floats) -> Mask:
     """Return whether all numbers between two are the same but for rounding, or none; any shape.
 
     A mean that was filled in for what was missing is not quite the value of a constant column.
@@ -388,7 +392,7 @@ class ManyBayes:
 
     layout: BayesLayout
     counts: Floats
-    pairs: npt.NDArray[np.bool_]
+    pairs: Mask
     log_prior: Floats
     mean: Floats
     scale: Floats
@@ -426,7 +430,7 @@ class ManyBayes:
         return answer
 
     @cached_property
-    def _is_mixed(self) -> npt.NDArray[np.bool_]:
+    def _is_mixed(self) -> Mask:
         return np.array(self.pairs.any(axis=1))
 
     @cached_property

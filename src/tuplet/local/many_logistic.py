@@ -23,6 +23,9 @@ from tuplet.local.blocks import Blocks, sort_into_blocks
 from tuplet.local.logistic_kernels import fit_blocks
 from tuplet.space.features.inputs import require_size
 
+_SMALL = 256
+"""Columns up to which all axes are kept, whatever the rows: repeating rows then changes nothing."""
+
 
 @dataclass(frozen=True)
 class ManyLogistic:
@@ -108,10 +111,6 @@ class ManyLogistic:
         logits -= logits.max(axis=1, keepdims=True)
         logits -= np.log(np.exp(logits).sum(axis=1, keepdims=True))
         return np.moveaxis(logits, 1, 2)
-
-
-_SMALL = 256
-"""Columns up to which all axes are kept, whatever the rows: repeating rows then changes nothing."""
 
 
 class LogisticBatch:

@@ -15,12 +15,13 @@ import numpy as np
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import all_outcomes
 from tuplet.local.base import LocalModel
-from tuplet.local.families import FamilyLike, FamilyQuery, FamilyScorer, mutual_information
+from tuplet.local.families import FamilyScorer, mutual_information
 from tuplet.space.features.inputs import Features, n_rows, require_size, take_rows
+from tuplet.structure.candidates import Family
 
 Role: TypeAlias = Literal["inputs", "parents", "both"]
 
-_Scores: TypeAlias = Callable[[Sequence[FamilyQuery]], Iterable[float]]
+_Scores: TypeAlias = Callable[[Sequence[Family]], Iterable[float]]
 _Bound: TypeAlias = Callable[[int, tuple[int, ...]], float]
 _Set: TypeAlias = tuple[int, ...]
 
@@ -71,7 +72,7 @@ class MixedFamilyScorer:
     _features: dict[tuple[int, tuple[int, ...]], tuple[int, ...]] = field(default_factory=dict)
     _values: dict[tuple[int, tuple[int, ...]], float] = field(default_factory=dict)
 
-    def score(self, families: Sequence[FamilyLike]) -> Iterator[float]:
+    def score(self, families: Sequence[Family]) -> Iterator[float]:
         """See `FamilyScorer.score`."""
         for plain, some in groupby(families, key=lambda family: self.role_of(family.child) == "inputs"):
             if plain:
@@ -117,7 +118,7 @@ class MixedFamilyScorer:
         if not features:
             return {}
         fewer = [tuple(g for g in features if g != f) for f in features]
-        queries = [FamilyQuery(child, (*parents, *some)) for some in [features, *fewer]]
+        queries = [Family(child, (*parents, *some), -np.inf) for some in [features, *fewer]]
         own, *without = scorer.score(queries)
         m = self.codes.shape[1]
         return {f - m: own - value for f, value in zip(features, without, strict=True)}
@@ -143,17 +144,16 @@ class MixedFamilyScorer:
         if self.role_of(child) == "inputs":
             return ()
         if (child, parents) not in self._features:
-            self._with_features(FamilyQuery(child, parents))
+            self._with_features(Family(child, parents, -np.inf))
         return self._features[child, parents]
 
-    def _with_features(self, family: FamilyLike) -> float:
+    def _with_features(self, family: Family) -> float:
         """Score a family with its best features, and keep these."""
-        query = FamilyQuery(family.child, tuple(family.parents), family.floor)
-        value, features = self._search(query, self.scorers[self.role_of(query.child)], self._start(query))
-        self._features[query[:2]], self._values[query[:2]] = features, value
+        value, features = self._search(family, self.scorers[self.role_of(family.child)], self._start(family))
+        self._features[family[:2]], self._values[family[:2]] = features, value
         return value
 
-    def _start(self, family: FamilyQuery) -> tuple[int, ...]:
+    def _start(self, family: Family) -> tuple[int, ...]:
         """Features of the best family with one class parent less."""
         smaller = [
             (family.child, tuple(p for p in family.parents if p != parent)) for parent in family.parents
@@ -162,7 +162,7 @@ class MixedFamilyScorer:
         return self._features[max(known, key=self._values.__getitem__)] if known else ()
 
     def _search(
-        self, family: FamilyQuery, scorer: FamilyScorer, start: tuple[int, ...]
+        self, family: Family, scorer: FamilyScorer, start: tuple[int, ...]
     ) -> tuple[float, tuple[int, ...]]:
         largest = min(self.max_features, self.n_features)
         few = scorer.bound is not None and n_subsets(self.n_features, largest) <= _FEW_SUBSETS
@@ -183,7 +183,7 @@ class MixedFamilyScorer:
         parents, features = self._best_trial(child, trials)
         if not features:
             return "inputs"
-        values = plain.score([FamilyQuery(child, some) for some in trials])
+        values = plain.score([Family(child, some, -np.inf) for some in trials])
         _, simplest = max(zip(values, trials, strict=True))
         goal = plain.held_out(child, simplest) + np.log(max(1, len(self.codes)))
         chosen: Role = "inputs"
@@ -211,7 +211,7 @@ class MixedFamilyScorer:
         best, features = -np.inf, cast("tuple[int, ...]", ())
         answer = trials[0], features
         for parents in trials:
-            value, some = self._search(FamilyQuery(child, parents, best), self.scorers["parents"], features)
+            value, some = self._search(Family(child, parents, best), self.scorers["parents"], features)
             if value > best:
                 best, answer, features = value, (parents, some), some
         return answer
@@ -281,7 +281,7 @@ class ObservedModel:
         return np.ascontiguousarray(np.moveaxis(flat.reshape(*self._cards, n, k), -2, -1))
 
 
-# -- subsets of features -------------------------------------------------------------------------------------
+# -- subsets of features -----------------------------------------------------------------------------------
 
 
 def n_subsets(n_features: int, largest: int) -> int:
@@ -290,7 +290,7 @@ def n_subsets(n_features: int, largest: int) -> int:
 
 
 def all_subsets(
-    family: FamilyQuery, features: Sequence[int], largest: int, score: _Scores, bound: _Bound
+    family: Family, features: Sequence[int], largest: int, score: _Scores, bound: _Bound
 ) -> tuple[float, _Set]:
     """Return the score of a family with the best of all subsets of features as further parents, and these.
 
@@ -298,7 +298,7 @@ def all_subsets(
 
     Parameters
     ----------
-    family : FamilyQuery
+    family : Family
         A child with class parents.
     features : sequence of int
         Numbers of the features, all behind those of the class variables.
@@ -324,7 +324,7 @@ def all_subsets(
             and bound(child, (*parents, *subset)) > best
         ] if size else [()]  # fmt: skip
         alive = set(level)
-        values = score([FamilyQuery(child, (*parents, *subset), best) for subset in level])
+        values = score([Family(child, (*parents, *subset), best) for subset in level])
         for subset, value in zip(level, values, strict=True):
             if value > best:
                 best, found, chosen = value, value, subset
@@ -332,7 +332,7 @@ def all_subsets(
 
 
 def one_at_a_time(
-    family: FamilyQuery, features: Sequence[int], largest: int, score: _Scores, start: _Set = ()
+    family: Family, features: Sequence[int], largest: int, score: _Scores, start: _Set = ()
 ) -> tuple[float, _Set]:
     """Return the score of a family with features that were added and dropped one at a time, and these.
 
@@ -345,13 +345,13 @@ def one_at_a_time(
         Features to begin with.
     """
     child, parents, floor = family
-    (best,) = score([FamilyQuery(child, (*parents, *start), floor)])
+    (best,) = score([Family(child, (*parents, *start), floor)])
     if not best > floor:
         return -np.inf, start
     chosen, seen = start, {start}
     while level := [subset for subset in _neighbours(chosen, features, largest) if subset not in seen]:
         seen.update(level)
-        values = score([FamilyQuery(child, (*parents, *subset), best) for subset in level])
+        values = score([Family(child, (*parents, *subset), best) for subset in level])
         value, subset = max(zip(values, level, strict=True))
         if not value > best:
             break

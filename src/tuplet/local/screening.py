@@ -11,9 +11,10 @@ from typing import final
 import numpy as np
 
 from tuplet.core.typing import UNKNOWN, Codes, Floats
-from tuplet.local.families import FamilyLike, FamilyScorer
+from tuplet.local.families import FamilyScorer
 from tuplet.local.mixed_families import MixedFamilyScorer
 from tuplet.local.split import configurations
+from tuplet.structure.candidates import Family
 
 _PROMISING = 8
 """Class variables that sets are made of: those with the largest estimated gains by themselves."""
@@ -60,7 +61,7 @@ class Shortlist:
     forbidden: Iterable[tuple[int, int]] = ()
     _lists: dict[int, list[frozenset[int]]] = field(default_factory=dict)
 
-    def score(self, families: Sequence[FamilyLike]) -> Iterator[float]:
+    def score(self, families: Sequence[Family]) -> Iterator[float]:
         """See `FamilyScorer.score`."""
         return self.scorer.score(families)
 
@@ -96,19 +97,6 @@ class Shortlist:
         more = chain.from_iterable(combinations(best, size) for size in sizes)
         values = single | {some: gain_of(some) for some in more} if room else {}
         return _maximal(values, gain_of(()))[: self.size]
-
-
-def _maximal(values: dict[tuple[int, ...], float], nothing: float) -> list[frozenset[int]]:
-    """Sets of higher value than all their subsets, the highest first; at least one, if there is any."""
-    order = [frozenset(some) for some in sorted(values, key=lambda some: -values[some])]
-    value = {frozenset(some): gain for some, gain in values.items()} | {frozenset(): nothing}
-    better = [
-        some
-        for some in order
-        if all(value[some] > value.get(frozenset(part), -np.inf)
-               for size in range(len(some)) for part in combinations(some, size))
-    ]  # fmt: skip
-    return better or order[:1]
 
 
 def tilted_gain(table: Floats, y: Codes, blocks: Codes, weight: Floats | None = None) -> tuple[float, float]:
@@ -153,6 +141,19 @@ def tilted_gain(table: Floats, y: Codes, blocks: Codes, weight: Floats | None = 
         tilted /= tilted.sum(axis=1, keepdims=True)
     at = np.arange(len(y)), y
     return float(weights @ np.log(tilted[at] / table[at])), n
+
+
+def _maximal(values: dict[tuple[int, ...], float], nothing: float) -> list[frozenset[int]]:
+    """Sets of higher value than all their subsets, the highest first; at least one, if there is any."""
+    order = [frozenset(some) for some in sorted(values, key=lambda some: -values[some])]
+    value = {frozenset(some): gain for some, gain in values.items()} | {frozenset(): nothing}
+    better = [
+        some
+        for some in order
+        if all(value[some] > value.get(frozenset(part), -np.inf)
+               for size in range(len(some)) for part in combinations(some, size))
+    ]  # fmt: skip
+    return better or order[:1]
 
 
 def _sums(values: Floats, block: Codes, q: int) -> Floats:

@@ -34,7 +34,7 @@ from tuplet.space.features.inputs import Features, require_size
 STRENGTH = 1.0
 """Number s of pseudo-rows."""
 
-NEGLIGIBLE = 1e-8
+_NEGLIGIBLE = 1e-8
 """Weight of a row, relative to a pseudo-row's, up to which it is left out."""
 
 TOL, MAX_ITER = 1e-4, 1000
@@ -68,9 +68,8 @@ class PrincipalColumns:
         mean = weight @ np.where(known, X, 0.0) / total
         centred = np.where(known, X - mean, 0.0)
         size = np.maximum(np.abs(centred).max(axis=0, initial=0.0), np.finfo(float).tiny)
-        scale = size * np.sqrt(
-            weight @ (centred / size) ** 2 / total
-        )  # squares of the largest numbers overflow
+        # Divided by the largest number, since the squares of large numbers overflow.
+        scale = size * np.sqrt(weight @ (centred / size) ** 2 / total)
         scale[scale <= 1e-12 * (np.abs(mean) + 1e-300)] = 1.0  # constant up to rounding
         axes = principal_axes(centred / scale * np.sqrt(weight)[:, None])
         return cls(mean, scale, np.ascontiguousarray(axes[:, ::-1]) if len(X) >= X.shape[1] else axes)
@@ -79,14 +78,6 @@ class PrincipalColumns:
         """Return the columns (n, r) of rows X."""
         standard = (_dense(X) - self.mean) / self.scale
         return np.ascontiguousarray(np.where(np.isnan(standard), 0.0, standard) @ self.basis)
-
-
-def _dense(X: Any) -> Floats:
-    if sparse.issparse(X):
-        table: Any = X
-        require_size("Sparse features as a dense table", *table.shape)
-        X = table.toarray()
-    return np.asarray(X, dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -167,55 +158,6 @@ class Shifts:
         return cls(theta, _penalty(theta, offset[:, -1], log_prior, C))
 
 
-def _with_pseudo_rows(
-    y: Codes, blocks: Codes, q: int, weight: Floats, pseudo: Floats
-) -> tuple[Codes, Codes, Codes, Floats]:
-    """Rows sorted by block, where blocks start, labels and weights; every block has row n once per class.
-
-    Classes whose pseudo-weight has underflowed to zero have no pseudo-row: weights must be positive.
-    """
-    used = np.flatnonzero((y != UNKNOWN) & (blocks != UNKNOWN) & (weight > NEGLIGIBLE))
-    possible = np.flatnonzero(pseudo > np.finfo(float).tiny)
-    k = len(possible)
-    rows = np.concatenate([used, np.full(q * k, len(y))])
-    labels = np.concatenate([y[used], np.tile(possible, q)])
-    masses = np.concatenate([weight[used], np.tile(pseudo[possible], q)])
-    order, starts = sort_into_blocks(np.concatenate([blocks[used], np.repeat(np.arange(q), k)]), q)
-    return rows[order], starts, labels[order], masses[order]
-
-
-def _penalty(theta: Floats, middle: Floats, log_prior: Floats, C: float) -> float:
-    """Penalty of shifts (q, c, r + 1), where the mean row has the unshifted logits `middle` (c,)."""
-    shifted = log_proba((middle + theta[:, :, -1]).T, len(log_prior))  # (k, q)
-    divergence = np.exp(log_prior) @ (log_prior[:, None] - shifted)
-    return float((theta[:, :, :-1] ** 2).sum() / (2 * C) + STRENGTH * divergence.sum())
-
-
-def _warn(norm: Floats, n: int) -> None:
-    message = (
-        f"Logistic regression: {int((norm > TOL).sum())} of {len(norm)} fits on {n:,} rows have not converged"
-        f" in {MAX_ITER:,} iterations (gradient {norm.max():.1e}); lower C."
-    )
-    warnings.warn(message, ConvergenceWarning, stacklevel=4)
-
-
-def log_proba(logits: Floats, card: int) -> Floats:
-    """Log-probabilities (..., k, n) of logits (..., c, n); without n alike."""
-    axis = -1 if logits.ndim == 1 else -2
-    if card == 2:
-        return np.concatenate([log_expit(-logits), log_expit(logits)], axis=axis)
-    return np.asarray(log_softmax(logits, axis=axis))
-
-
-def own_log_proba(logits: Floats, y: Codes, card: int) -> Floats:
-    """Log-probabilities (n,) of the classes y (n,) under logits (c, n); 0 where the class is `UNKNOWN`."""
-    known = y != UNKNOWN
-    if card == 2:
-        return np.where(known, log_expit(np.where(y == 1, logits[0], -logits[0])), 0.0)
-    table = log_softmax(logits, axis=0)
-    return np.where(known, table[np.where(known, y, 0), np.arange(len(y))], 0.0)
-
-
 @dataclass(frozen=True)
 class Shared:
     """The models without parents of some class variables: p_0(y_i | x).
@@ -263,6 +205,63 @@ class Shared:
             np.ascontiguousarray(shift.logits(Z, base[:, None])[0])
             for base, shift in zip(self.frequencies, self.shifts, strict=True)
         ]
+
+
+def log_proba(logits: Floats, card: int) -> Floats:
+    """Log-probabilities (..., k, n) of logits (..., c, n); without n alike."""
+    axis = -1 if logits.ndim == 1 else -2
+    if card == 2:
+        return np.concatenate([log_expit(-logits), log_expit(logits)], axis=axis)
+    return np.asarray(log_softmax(logits, axis=axis))
+
+
+def own_log_proba(logits: Floats, y: Codes, card: int) -> Floats:
+    """Log-probabilities (n,) of the classes y (n,) under logits (c, n); 0 where the class is `UNKNOWN`."""
+    known = y != UNKNOWN
+    if card == 2:
+        return np.where(known, log_expit(np.where(y == 1, logits[0], -logits[0])), 0.0)
+    table = log_softmax(logits, axis=0)
+    return np.where(known, table[np.where(known, y, 0), np.arange(len(y))], 0.0)
+
+
+def _dense(X: Any) -> Floats:
+    if sparse.issparse(X):
+        table: Any = X
+        require_size("Sparse features as a dense table", *table.shape)
+        X = table.toarray()
+    return np.asarray(X, dtype=np.float64)
+
+
+def _with_pseudo_rows(
+    y: Codes, blocks: Codes, q: int, weight: Floats, pseudo: Floats
+) -> tuple[Codes, Codes, Codes, Floats]:
+    """Rows sorted by block, where blocks start, labels and weights; every block has row n once per class.
+
+    Classes whose pseudo-weight has underflowed to zero have no pseudo-row: weights must be positive.
+    """
+    used = np.flatnonzero((y != UNKNOWN) & (blocks != UNKNOWN) & (weight > _NEGLIGIBLE))
+    possible = np.flatnonzero(pseudo > np.finfo(float).tiny)
+    k = len(possible)
+    rows = np.concatenate([used, np.full(q * k, len(y))])
+    labels = np.concatenate([y[used], np.tile(possible, q)])
+    masses = np.concatenate([weight[used], np.tile(pseudo[possible], q)])
+    order, starts = sort_into_blocks(np.concatenate([blocks[used], np.repeat(np.arange(q), k)]), q)
+    return rows[order], starts, labels[order], masses[order]
+
+
+def _penalty(theta: Floats, middle: Floats, log_prior: Floats, C: float) -> float:
+    """Penalty of shifts (q, c, r + 1), where the mean row has the unshifted logits `middle` (c,)."""
+    shifted = log_proba((middle + theta[:, :, -1]).T, len(log_prior))  # (k, q)
+    divergence = np.exp(log_prior) @ (log_prior[:, None] - shifted)
+    return float((theta[:, :, :-1] ** 2).sum() / (2 * C) + STRENGTH * divergence.sum())
+
+
+def _warn(norm: Floats, n: int) -> None:
+    message = (
+        f"Logistic regression: {int((norm > TOL).sum())} of {len(norm)} fits on {n:,} rows have not converged"
+        f" in {MAX_ITER:,} iterations (gradient {norm.max():.1e}); lower C."
+    )
+    warnings.warn(message, ConvergenceWarning, stacklevel=4)
 
 
 def _frequency_logits(y: Codes, card: int, weight: Floats) -> Floats:

@@ -91,7 +91,7 @@ class StackedModel(LocalModel):
         """See `LocalModel.bind`.
 
         Where the classifier is linear in the parents only their small effects are added to what x gives;
-        otherwise the classifier is asked once for each distinct pair of a row and values of its parents.
+        otherwise the classifier is evaluated once for each distinct pair of a row and values of its parents.
         """
         places = list(range(len(self.parent_cards_))) if positions is None else list(positions)
         if self._width == 0 or self.classifier_.estimator is None:

@@ -22,10 +22,10 @@ COLDEST, HOTTEST = 0.05, 20.0
 """Temperatures that are considered. Where every held-out row is right, the likelihood has no maximum."""
 
 _FEWEST = 10
-"""Held-out rows below which the temperature stays 1: three rows that are all right ask for the coldest."""
+"""Held-out rows below which the temperature stays 1: the coldest fits three right rows best."""
 
 _LEAST = float(np.finfo(np.float32).tiny)
-"""What a probability of zero is taken for: networks compute in single precision and round to zero there."""
+"""Replaces a probability of zero: networks compute in single precision and round to zero there."""
 
 
 @final
@@ -113,7 +113,7 @@ class TemperatureScaled(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self._learn(X, y, weight, rows)
         if len(judges):
             some = None if weight is None else weight[judges]
-            log_proba = log_floored(self.estimator_.predict_proba(_safe_indexing(X, judges)))
+            log_proba = _log_floored(self.estimator_.predict_proba(_safe_indexing(X, judges)))
             self.temperature_ = best_temperature(log_proba, codes[judges], some)
             if self.refit:
                 self._learn(X, y, weight, np.arange(len(y)))
@@ -133,7 +133,7 @@ class TemperatureScaled(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> Floats:
         """Probabilities (n, c) of `classes_`."""
         check_is_fitted(self)
-        proba: Floats = softmax(log_floored(self.estimator_.predict_proba(X)) / self.temperature_, axis=1)
+        proba: Floats = softmax(_log_floored(self.estimator_.predict_proba(X)) / self.temperature_, axis=1)
         return proba
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
@@ -145,12 +145,6 @@ class TemperatureScaled(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags = get_tags(self.estimator).input_tags
         return tags
-
-
-def log_floored(proba: Any) -> Floats:
-    """Return the logarithms (n, c) of probabilities, in which zeros are taken for the least float32."""
-    logarithms: Floats = np.log(np.maximum(np.asarray(proba, dtype=float), _LEAST))
-    return logarithms
 
 
 def best_temperature(log_proba: Floats, codes: Codes, weight: Floats | None = None) -> float:
@@ -191,6 +185,12 @@ def best_temperature(log_proba: Floats, codes: Codes, weight: Floats | None = No
     if slope(high) >= 0:
         return COLDEST
     return float(np.exp(-brentq(slope, low, high, xtol=1e-10)))
+
+
+def _log_floored(proba: Any) -> Floats:
+    """Return the logarithms (n, c) of probabilities, in which zeros are taken for the least float32."""
+    logarithms: Floats = np.log(np.maximum(np.asarray(proba, dtype=float), _LEAST))
+    return logarithms
 
 
 def _held_out(codes: Codes, share: float, rng: np.random.Generator) -> npt.NDArray[np.bool_]:

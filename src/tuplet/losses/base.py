@@ -18,8 +18,8 @@ from tuplet.losses.expectation import expected_value
 class Loss(ABC):
     """What a wrong answer costs, and the answer that costs least under a joint distribution.
 
-    A new loss writes `name`, `value` and `decide`; `risk` follows, and `tuplet.testing.check_loss` tells
-    whether the three belong together. Losses are immutable and know nothing of labels.
+    A new loss writes `name`, `value` and `decide`; `risk` follows, and `tuplet.testing.check_loss` tests
+    whether the three belong together. Losses are immutable and take codes, never labels.
 
     One rule for missing truth: positions where `y_true` is `UNKNOWN` are left out of the loss, and a row
     in which nothing is known is nan. One rule for ties: the lowest code wins.
@@ -64,7 +64,7 @@ def align(y_true: npt.ArrayLike, y_pred: npt.ArrayLike) -> tuple[Codes, Codes, n
 
 
 def is_number(value: Any) -> bool:
-    """Whether a setting is a finite real number, whoever made its type."""
+    """Whether a setting is a finite real number, of any type."""
     return isinstance(value, Real) and bool(np.isfinite(float(value)))
 
 

@@ -1,4 +1,4 @@
-"""The loss of taking one category for another, as dear as a matrix says."""
+"""The loss of taking one category for another, given by a matrix of costs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tuplet.core.exceptions import InputError
 from tuplet.core.typing import Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.losses.decomposable import DecomposableLoss
-from tuplet.losses.labelled import as_floats, by_position, cost_table, reject_names
+from tuplet.losses.labelled import by_position, cost_table, floats_or_none, reject_names
 from tuplet.space.classes import ClassSpace
 
 _ADVICE = "one matrix per variable in order, its rows and columns in code order"
@@ -125,7 +125,7 @@ class CostMatrix(DecomposableLoss):
 def _opened(matrices: Any) -> list[Floats]:
     """Return one matrix, or one per variable, as checked arrays."""
     reject_names("CostMatrix", "matrices", matrices, _ADVICE)
-    whole = as_floats(matrices)
+    whole = floats_or_none(matrices)
     if whole is not None and whole.ndim == 2 and whole.size:
         return [_checked(whole, "the matrix", None)]
     try:
@@ -140,7 +140,7 @@ def _opened(matrices: Any) -> list[Floats]:
 
 
 def _checked(matrix: npt.ArrayLike, which: str, variable: int | None) -> Floats:
-    costs = as_floats(matrix)
+    costs = floats_or_none(matrix)
     if costs is None or costs.ndim != 2 or costs.shape[0] != costs.shape[1] or not costs.size:
         found = "no numbers" if costs is None else f"shape {costs.shape}"
         raise InputError(f"CostMatrix: {which} must be square, found {found}.", variable=variable)

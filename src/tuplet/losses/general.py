@@ -14,12 +14,12 @@ from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import JointDistribution, all_outcomes
 from tuplet.losses.base import Loss, align, nan_if_unknown
 from tuplet.losses.expectation import best_of, own_atoms
-from tuplet.losses.labelled import as_floats, positives
+from tuplet.losses.labelled import floats_or_none, positives
 
 Candidates = Literal["all", "atoms"]
 
 _LIMIT = 2**12
-"""Outcomes that are compared with each other without being asked twice."""
+"""Outcomes that are compared with each other by default."""
 
 
 class CandidateLoss(Loss):
@@ -168,7 +168,7 @@ class CallableLoss(CandidateLoss):
                 f"The loss {self.name!r} failed on codes of shape {true.shape} with"
                 f" {type(error).__name__}: {error}"
             ) from error
-        result = as_floats(answer)
+        result = floats_or_none(answer)
         if result is None or result.shape != (len(true),):
             found = type(answer).__name__ if result is None else f"shape {result.shape}"
             raise InputError(

@@ -12,7 +12,7 @@ from tuplet.core.exceptions import InputError
 from tuplet.core.typing import Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.losses.decomposable import DecomposableLoss
-from tuplet.losses.labelled import as_floats, by_position, reject_names
+from tuplet.losses.labelled import by_position, floats_or_none, reject_names
 from tuplet.space.classes import ClassSpace
 
 
@@ -43,7 +43,7 @@ class Hamming(DecomposableLoss):
         if self.weights is None:
             return
         reject_names("Hamming", "weights", self.weights, "one weight per variable in order")
-        weights = as_floats(self.weights)
+        weights = floats_or_none(self.weights)
         if (
             weights is None
             or weights.ndim != 1

@@ -15,7 +15,7 @@ from tuplet.space.classes import ClassSpace
 from tuplet.space.labels import show
 
 
-def as_floats(values: Any) -> Floats | None:
+def floats_or_none(values: Any) -> Floats | None:
     """Return numbers as a new array of floats; None if they are no numbers or no array."""
     try:
         return np.array(values, dtype=float)
@@ -60,13 +60,28 @@ def cost_table(space: ClassSpace, name: str, costs: Any) -> Floats:
     np.fill_diagonal(table, 0.0)
     for true, row in zip(*_rows(space, name, costs), strict=True):
         predicted = _codes(space, name, list(row))
-        values = as_floats(list(row.values()))
+        values = floats_or_none(list(row.values()))
         if values is None:
             raise InputError(f"CostMatrix.from_labels: the costs of {name!r} must be numbers, found {row}.")
         given = ~((predicted == true) & np.isnan(values))  # a gap on the diagonal is the zero it must be
         table[true, predicted[given]] = values[given]
     _require_complete(space, name, table)
     return table
+
+
+def positives(
+    loss: str, true: Codes, pred: Codes, known: npt.NDArray[np.bool_]
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Return where truth and answer are positive (..., m), among the positions whose truth is known."""
+    if max(true.max(initial=0), pred.max(initial=0)) > 1:
+        codes = np.maximum(true, pred).reshape(-1, true.shape[-1]).max(axis=0)
+        j = int(np.argmax(codes > 1))
+        raise InputError(
+            f"{loss}: needs binary variables (code 0 negative, 1 positive), but variable {j} has code"
+            f" {codes[j]}.",
+            variable=j,
+        )
+    return true == 1, (pred == 1) & known
 
 
 def _rows(space: ClassSpace, name: str, costs: Any) -> tuple[Codes, list[Mapping[Any, Any]]]:
@@ -104,18 +119,3 @@ def _require_complete(space: ClassSpace, name: str, table: Floats) -> None:
             f"CostMatrix.from_labels: {name!r} lacks the cost of predicting {predicted} where {true} is true"
             f" ({len(gaps)} such pairs in all)."
         )
-
-
-def positives(
-    loss: str, true: Codes, pred: Codes, known: npt.NDArray[np.bool_]
-) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Return where truth and answer are positive (..., m), among the positions whose truth is known."""
-    if max(true.max(initial=0), pred.max(initial=0)) > 1:
-        codes = np.maximum(true, pred).reshape(-1, true.shape[-1]).max(axis=0)
-        j = int(np.argmax(codes > 1))
-        raise InputError(
-            f"{loss}: needs binary variables (code 0 negative, 1 positive), but variable {j} has code"
-            f" {codes[j]}.",
-            variable=j,
-        )
-    return true == 1, (pred == 1) & known

@@ -15,7 +15,7 @@ category): a binary variable contributes its second category only, a variable wi
 one it has. A variable with a single category contributes it if it is 1 or True. So binary label matrices give
 the numbers of scikit-learn, and nothing else changes with more categories.
 
-`space` tells which categories there are; without it, those that occur in the labels. Pass the model's
+`space` lists the categories; by default they are those that occur in the labels. Pass the model's
 (`model.space_`) where a test set may lack some: three categories of which only two occur would be taken for a
 binary variable. The scorers do.
 """

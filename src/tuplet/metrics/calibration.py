@@ -1,4 +1,4 @@
-"""Whether probabilities mean what they say: 70 % of all things given 70 % should happen."""
+"""Calibration: of all events that are predicted with probability 70 %, 70 % should occur."""
 
 from __future__ import annotations
 

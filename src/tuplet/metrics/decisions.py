@@ -42,17 +42,6 @@ def mean_loss(
     return average(_losses(get_loss(loss), Y_true, Y_pred, space), sample_weight)
 
 
-def _losses(loss: Loss, Y_true: Any, Y_pred: Any, space: ClassSpace | None) -> Floats:
-    true, pred, shared = encode_both(Y_true, Y_pred, space)
-    try:
-        return loss.value(true, pred)
-    except InputError as error:  # a loss knows positions, labels come with names
-        if error.variable is None:
-            raise
-        name = repr(shared.names[error.variable])
-        raise InputError(str(error).replace(f"variable {error.variable}", name)) from None
-
-
 def exact_match(
     Y_true: Any, Y_pred: Any, *, sample_weight: Weights = None, space: ClassSpace | None = None
 ) -> float:
@@ -81,7 +70,7 @@ def hamming_score(
     """Share of labels that are right, averaged over the rows: one minus the Hamming loss.
 
     A label without an answer, where the decision abstained, is not right; `answered_accuracy` leaves it out
-    and `coverage` says how many answers there are.
+    and `coverage` is the share of answers.
     """
     return average(1 - _losses(Hamming(), Y_true, Y_pred, space), sample_weight)
 
@@ -102,7 +91,7 @@ def answered_accuracy(
     weights = check_weights(sample_weight, len(true))
     answered = (true != UNKNOWN) & (pred != UNKNOWN)
     hits = weights @ (answered & (true == pred))
-    return float(ratio(hits.sum(), (weights @ answered).sum(), np.nan))
+    return float(_ratio(hits.sum(), (weights @ answered).sum(), np.nan))
 
 
 def coverage(Y_pred: Any, *, sample_weight: Weights = None) -> float:
@@ -144,7 +133,7 @@ def instance_f1(
     """
     pairs = _active_pairs(*encode_both(Y_true, Y_pred, space))
     size = pairs.true.sum(axis=1) + pairs.pred.sum(axis=1)
-    values = ratio(2 * pairs.both.sum(axis=1), size, zero_division)
+    values = _ratio(2 * pairs.both.sum(axis=1), size, zero_division)
     return average(np.where(pairs.known.any(axis=1), values, np.nan), sample_weight)
 
 
@@ -160,7 +149,7 @@ def jaccard_score(
     pairs = _active_pairs(*encode_both(Y_true, Y_pred, space))
     common = pairs.both.sum(axis=1)
     union = pairs.true.sum(axis=1) + pairs.pred.sum(axis=1) - common
-    values = ratio(common, union, zero_division)
+    values = _ratio(common, union, zero_division)
     return average(np.where(pairs.known.any(axis=1), values, np.nan), sample_weight)
 
 
@@ -176,7 +165,7 @@ def micro_f1(
     pairs = _active_pairs(*encode_both(Y_true, Y_pred, space))
     weights = check_weights(sample_weight, len(pairs.true))
     hits, size = weights @ pairs.both, weights @ pairs.true + weights @ pairs.pred
-    return float(ratio(2 * hits.sum(), size.sum(), zero_division))
+    return float(_ratio(2 * hits.sum(), size.sum(), zero_division))
 
 
 def macro_f1(
@@ -205,7 +194,7 @@ def macro_f1(
     0.778
     """
     counts = _count_pairs(*encode_both(Y_true, Y_pred, space), sample_weight)
-    return macro([ratio(2 * c.hits, c.true + c.pred, zero_division) for c in counts])
+    return _macro([_ratio(2 * c.hits, c.true + c.pred, zero_division) for c in counts])
 
 
 def macro_precision(
@@ -218,7 +207,7 @@ def macro_precision(
 ) -> float:
     """Mean over the variables of precision, as `macro_f1`; `zero_division` for what is never predicted."""
     counts = _count_pairs(*encode_both(Y_true, Y_pred, space), sample_weight)
-    return macro([ratio(c.hits, c.pred, zero_division) for c in counts])
+    return _macro([_ratio(c.hits, c.pred, zero_division) for c in counts])
 
 
 def macro_recall(
@@ -231,10 +220,24 @@ def macro_recall(
 ) -> float:
     """Mean over the variables of recall, as `macro_f1`; `zero_division` for what is never true."""
     counts = _count_pairs(*encode_both(Y_true, Y_pred, space), sample_weight)
-    return macro([ratio(c.hits, c.true, zero_division) for c in counts])
+    return _macro([_ratio(c.hits, c.true, zero_division) for c in counts])
 
 
-class Pairs(NamedTuple):
+# -- helpers -----------------------------------------------------------------------------------------------
+
+
+def _losses(loss: Loss, Y_true: Any, Y_pred: Any, space: ClassSpace | None) -> Floats:
+    true, pred, shared = encode_both(Y_true, Y_pred, space)
+    try:
+        return loss.value(true, pred)
+    except InputError as error:  # the error has the position of a variable, the space its name
+        if error.variable is None:
+            raise
+        name = repr(shared.names[error.variable])
+        raise InputError(str(error).replace(f"variable {error.variable}", name)) from None
+
+
+class _ActivePairs(NamedTuple):
     """Where a variable has an active pair, all of shape (n, m)."""
 
     true: npt.NDArray[np.bool_]
@@ -243,7 +246,7 @@ class Pairs(NamedTuple):
     known: npt.NDArray[np.bool_]  # whether the truth is known; without it nothing is active
 
 
-class Counts(NamedTuple):
+class _PairCounts(NamedTuple):
     """Weights of the active pairs of one variable, one number per category that counts."""
 
     true: Floats
@@ -251,13 +254,13 @@ class Counts(NamedTuple):
     hits: Floats
 
 
-def _active_pairs(y_true: Codes, y_pred: Codes, space: ClassSpace) -> Pairs:
+def _active_pairs(y_true: Codes, y_pred: Codes, space: ClassSpace) -> _ActivePairs:
     """Find the active pairs of true and predicted codes (n, m)."""
     known = y_true != UNKNOWN
     wide, positive = np.array(space.cards) > 2, _positive_codes(space)
     true = known & (wide | (y_true == positive))
     pred = known & (y_pred != UNKNOWN) & (wide | (y_pred == positive))
-    return Pairs(true, pred, true & pred & (y_true == y_pred), known)
+    return _ActivePairs(true, pred, true & pred & (y_true == y_pred), known)
 
 
 def _positive_codes(space: ClassSpace) -> Codes:
@@ -268,7 +271,7 @@ def _positive_codes(space: ClassSpace) -> Codes:
 
 def _count_pairs(
     y_true: Codes, y_pred: Codes, space: ClassSpace, sample_weight: npt.ArrayLike | None
-) -> list[Counts]:
+) -> list[_PairCounts]:
     """Count the pairs of each variable of which some truth is known.
 
     The positives are what counts of a binary variable, of any other the categories that occur.
@@ -281,7 +284,7 @@ def _count_pairs(
         pred = _weigh(y_pred[:, j], pairs.pred[:, j], weights, space.cards[j])
         hits = _weigh(y_true[:, j], pairs.both[:, j], weights, space.cards[j])
         kept = np.flatnonzero(true + pred > 0) if space.cards[j] > 2 else positive[[j]]
-        counts.append(Counts(true[kept], pred[kept], hits[kept]))
+        counts.append(_PairCounts(true[kept], pred[kept], hits[kept]))
     return counts
 
 
@@ -290,12 +293,12 @@ def _weigh(codes: Codes, active: npt.NDArray[np.bool_], weights: Floats, card: i
     return np.bincount(codes[active], weights[active], max(card, 2)).astype(float)
 
 
-def macro(values: list[Floats]) -> float:
+def _macro(values: list[Floats]) -> float:
     """Mean over the variables of the mean over their categories; nan without variables."""
     return float(np.mean([categories.mean() for categories in values])) if values else float("nan")
 
 
-def ratio(part: npt.ArrayLike, whole: npt.ArrayLike, zero_division: float) -> Floats:
+def _ratio(part: npt.ArrayLike, whole: npt.ArrayLike, zero_division: float) -> Floats:
     """Part over whole, `zero_division` where the whole is zero."""
     part, whole = np.asarray(part, dtype=float), np.asarray(whole, dtype=float)
     return np.divide(part, whole, out=np.full(whole.shape, float(zero_division)), where=whole > 0)

@@ -22,7 +22,7 @@ def encode_both(Y_true: Any, Y_pred: Any, space: ClassSpace | None) -> tuple[Cod
     """Codes (n, m) of true and predicted labels in one space: the given one, or that of all their labels."""
     reject_prediction(Y_true)
     reject_prediction(Y_pred)
-    _require_same_rows("Y_true and Y_pred", Y_true, Y_pred)
+    require_same_order("Y_true and Y_pred", _index(Y_true), _index(Y_pred))
     shared = space if space is not None else ClassSpace.from_labels(Y_true)
     try:
         true, pred = shared.encode(Y_true), shared.encode(Y_pred)
@@ -78,6 +78,15 @@ def average(values: Floats, sample_weight: npt.ArrayLike | None, reduce: Reduce 
     return _median(values[kept], weights[kept])
 
 
+def reject_prediction(Y: Any) -> None:
+    """Raise `InputError` for a joint prediction where labels are expected, before it is read row by row."""
+    if isinstance(Y, JointPrediction):
+        raise InputError(
+            "This metric compares labels with labels, found a JointPrediction; pass model.predict(X) or"
+            " prediction.decide(loss)."
+        )
+
+
 def _median(values: Floats, weights: Floats) -> float:
     """Return the value with half of the weight on either side, the middle of two such values."""
     order = np.argsort(values)
@@ -86,19 +95,5 @@ def _median(values: Floats, weights: Floats) -> float:
     return float((values[order[low]] + values[order[high]]) / 2)
 
 
-def reject_prediction(Y: Any) -> None:
-    """Refuse a joint prediction where labels are wanted, before anything looks into it row by row."""
-    if isinstance(Y, JointPrediction):
-        raise InputError(
-            "This metric compares labels with labels, found a JointPrediction; pass model.predict(X) or"
-            " prediction.decide(loss)."
-        )
-
-
-def _require_same_rows(what: str, left: Any, right: Any) -> None:
-    """Refuse two tables of pandas, or a table and a prediction, with the same rows in another order."""
-    require_same_order(what, _index(left), _index(right))
-
-
 def _index(rows: Any) -> pd.Index | None:
-    return rows.index if isinstance(rows, pd.DataFrame | pd.Series | JointPrediction) else None
+    return rows.index if isinstance(rows, pd.DataFrame | pd.Series) else None

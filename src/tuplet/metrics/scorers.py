@@ -22,13 +22,16 @@ from tuplet.metrics import decisions, probabilities
 from tuplet.space.classes import ClassSpace
 from tuplet.space.features.estimators import unwrap
 
+_KNOWN_AS = {"accuracy": "exact_match", "subset_accuracy": "exact_match", "hamming_loss": "neg_hamming_loss"}
+"""Other common names of scores."""
+
 
 @final
 @dataclass(frozen=True)
 class DecisionScorer:
-    """Score decisions, made for the loss that the measure asks for.
+    """Score decisions, made for the loss that belongs to the measure.
 
-    Estimators whose `predict` knows no loss (those of scikit-learn, and a `DecisionClassifier`, which has
+    Estimators whose `predict` takes no loss (those of scikit-learn, and a `DecisionClassifier`, which has
     its own) are taken as they are. Pipelines and fitted searches are looked into.
 
     Parameters
@@ -72,7 +75,7 @@ def _feasible(loss: Loss | str, space: ClassSpace | None) -> Loss | str:
     """Return the loss if it can decide in this space, or what comes closest.
 
     Where every variable has more than two categories, true and predicted sets have m pairs each, and the
-    decision for Hamming is the one for F1. It also stands in where nobody said which label is positive.
+    decision for Hamming is the one for F1. It also stands in where no label is declared positive.
     """
     wanted = get_loss(loss)
     if space is None or not wanted.binary:
@@ -139,10 +142,6 @@ SCORERS: dict[str, Scorer] = {
 They work for any number of categories. The scorers of losses that `get_scorer` makes by name, "neg_f2_loss",
 are not among them: they need binary variables, or are a score minus 1.
 """
-
-
-_KNOWN_AS = {"accuracy": "exact_match", "subset_accuracy": "exact_match", "hamming_loss": "neg_hamming_loss"}
-"""What others call some scores."""
 
 
 def get_scorer(name: str) -> Scorer:

@@ -39,20 +39,6 @@ def label_dependence(codes: Codes) -> Floats:
     return as_strength(np.where(n > 0, nats - excess, 0.0))
 
 
-def _pair_counts(codes: Codes) -> tuple[Floats, npt.NDArray[np.intp]]:
-    """How often two values come together, (K, K) for the K values of all columns, and where columns start."""
-    cards = np.maximum(codes.max(axis=0, initial=0) + 1, 1)
-    starts = np.concatenate([[0], np.cumsum(cards)[:-1]]).astype(np.intp)
-    counts = np.zeros((int(cards.sum()),) * 2)
-    for first in range(0, len(codes), _CHUNK):
-        part = codes[first : first + _CHUNK]
-        row, column = np.nonzero(part != UNKNOWN)
-        hot = np.zeros((len(part), len(counts)), dtype=np.float32)  # exact: counts of a chunk are small
-        hot[row, starts[column] + part[row, column]] = 1
-        counts += hot.T @ hot
-    return counts, starts
-
-
 def conditional_dependence(joint: JointDistribution) -> Floats:
     """Dependence (m, m) that is left between all pairs of variables once x is known, mean over n rows.
 
@@ -70,14 +56,28 @@ def mean_information(joint: JointDistribution) -> Floats:
     return nats
 
 
-def _information(tables: Floats) -> Floats:
-    """Mutual information (n,) of tables (n, k_i, k_j) in nats."""
-    apart = tables.sum(axis=2, keepdims=True) * tables.sum(axis=1, keepdims=True)
-    return np.asarray(rel_entr(tables, apart).sum(axis=(1, 2)))
-
-
 def as_strength(nats: Floats) -> Floats:
     """Return information (m, m) on a scale from 0 to 1, without the diagonal."""
     matrix = np.sqrt(-np.expm1(-2 * np.maximum(0.0, nats)))
     np.fill_diagonal(matrix, np.nan)
     return matrix
+
+
+def _pair_counts(codes: Codes) -> tuple[Floats, npt.NDArray[np.intp]]:
+    """How often two values come together, (K, K) for the K values of all columns, and where columns start."""
+    cards = np.maximum(codes.max(axis=0, initial=0) + 1, 1)
+    starts = np.concatenate([[0], np.cumsum(cards)[:-1]]).astype(np.intp)
+    counts = np.zeros((int(cards.sum()),) * 2)
+    for first in range(0, len(codes), _CHUNK):
+        part = codes[first : first + _CHUNK]
+        row, column = np.nonzero(part != UNKNOWN)
+        hot = np.zeros((len(part), len(counts)), dtype=np.float32)  # exact: counts of a chunk are small
+        hot[row, starts[column] + part[row, column]] = 1
+        counts += hot.T @ hot
+    return counts, starts
+
+
+def _information(tables: Floats) -> Floats:
+    """Mutual information (n,) of tables (n, k_i, k_j) in nats."""
+    apart = tables.sum(axis=2, keepdims=True) * tables.sum(axis=1, keepdims=True)
+    return np.asarray(rel_entr(tables, apart).sum(axis=(1, 2)))

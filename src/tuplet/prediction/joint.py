@@ -1,4 +1,4 @@
-"""The user's view of a joint distribution: labels in, labels out."""
+"""The prediction of a model for its users: a joint distribution, queried and answered in labels."""
 
 from __future__ import annotations
 
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     from tuplet.losses.base import Loss
 
-
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
@@ -57,7 +56,7 @@ def _named(method: _Method) -> _Method:
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class JointPrediction:
-    """What a model believes about all class variables of n rows, together.
+    """The predicted joint distribution of all class variables, for each of n rows.
 
     Labels come back in the container that the labels for training came in: frames for frames, arrays for
     arrays. Tables that Tuplet makes up itself (`marginals`, `top_k`, `sample`, `to_frame`) are polars
@@ -212,7 +211,7 @@ class JointPrediction:
 
     def _log_prob(self, Y: Any, query: str) -> Floats:
         codes = encode_known(self.space, Y, len(self), query, self.index)
-        answer = np.minimum(self.distribution.log_prob(codes), 0.0)  # a sum may end a hair above one
+        answer = np.minimum(self.distribution.log_prob(codes), 0.0)  # a sum may exceed one by rounding
         if (codes == UNKNOWN).any() or not self.distribution.scores_exactly:
             warn_estimated(query, self.distribution, measure=False)
         return answer
@@ -242,7 +241,7 @@ class JointPrediction:
 
     @_named
     def entropy(self) -> Floats:
-        """Shannon entropy (n,) of the joint distribution in nats: how unsure the model is."""
+        """Shannon entropy (n,) of the joint distribution in nats: the uncertainty of the prediction."""
         answer = self.distribution.entropy()
         # Other forms enumerate complete outcomes, which a chain would score exactly even where it samples.
         if isinstance(self.distribution, Autoregressive) or not self.distribution.scores_exactly:
@@ -264,7 +263,7 @@ class JointPrediction:
 
     @_named
     def given(self, known: Any = None, /, **labels: Any) -> JointPrediction:
-        """Return what the model believes once some labels are known.
+        """Return the prediction given some known labels.
 
         Parameters
         ----------
@@ -429,7 +428,7 @@ class JointPrediction:
         truth = read_truth(Y, self.space, len(self), self.index)
         return coverage_curve(self.distribution, truth, k, "coverage")
 
-    # -- pictures -----------------------------------------------------------------------------------------
+    # -- plots --------------------------------------------------------------------------------------------
 
     @_named
     def plot(self, row: int = 0, k: int = 8, ax: Axes | None = None, *, Y: Any = None) -> Axes:
@@ -527,7 +526,7 @@ class JointPrediction:
 
     @_named
     def plot_coverage(self, Y: Any, k: int = 20, *, title: str = "", ax: Axes | None = None) -> Axes:
-        """Draw `coverage` against the number of combinations, with what the model itself expects."""
+        """Draw `coverage`, observed and expected, against the number of combinations."""
         return delegate("plot_prediction_coverage", self, Y, k, title=title, ax=ax)
 
     # -- helpers ------------------------------------------------------------------------------------------
@@ -546,6 +545,9 @@ class JointPrediction:
 
     def _row_names(self, rows: Any) -> Any:
         return (np.arange(len(self)) if self.index is None else self.index.to_flat_index())[rows]
+
+
+# -- frames ------------------------------------------------------------------------------------------------
 
 
 def _marginal_frame(space: ClassSpace, j: int, table: Floats, index: pd.Index | None) -> Any:

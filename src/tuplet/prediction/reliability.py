@@ -86,7 +86,7 @@ def found_within(best: Ranking, truth: Truth) -> npt.NDArray[np.bool_]:
 
 
 def coverage_curve(joint: JointDistribution, truth: Truth, k: int, query: str) -> pd.DataFrame:
-    """Share of rows whose labels are among the k best combinations, and what the model itself expects.
+    """Share of rows whose labels are among the k best combinations, observed and expected under the model.
 
     Where labels are missing, the others must agree with one of these combinations; rows without any label
     are left out.

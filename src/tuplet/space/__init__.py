@@ -1,7 +1,7 @@
-"""Labels become codes here, once, and labels again once.
+"""Labels become codes here, once, and codes become labels again; `features` does the same for X.
 
-`labels` knows one column, `containers` knows arrays, frames and sparse matrices, and `ClassSpace` ties them
-to the names of the class variables.
+`labels` handles one column, `containers` arrays, frames and sparse matrices, and `ClassSpace` the names of
+the class variables. `words` shortens names and labels for texts and plots.
 """
 
 from tuplet.space.classes import ClassSpace

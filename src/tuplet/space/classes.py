@@ -122,7 +122,7 @@ class ClassSpace:
 
     @property
     def keys(self) -> tuple[Any, ...]:
-        """Columns of frames of labels: those that came in (0, 1, ...), or the names if these say more."""
+        """Columns of frames of labels: those that came in (0, 1, ...), or names that are more informative."""
         keys = self._form.keys
         if keys is None or self.single or any(isinstance(key, tuple) for key in keys):
             return self.names
@@ -142,10 +142,10 @@ class ClassSpace:
         return bool(self.categories[j].tolist() == [0, 1])
 
     def knows_positive(self, j: int) -> bool:
-        """Whether somebody said which label of variable j is the positive one.
+        """Whether it is specified which label of variable j is the positive one.
 
-        The labels 0 and 1 and booleans say it, and so does a declared order: of a Categorical, of an Enum, or
-        of the categories given to `ClassSpace`. That a label comes second in the alphabet says nothing.
+        It is for the labels 0 and 1, for booleans, and by a declared order: of a Categorical, of an Enum, or
+        of the categories given to `ClassSpace`; not by the alphabetical order of labels.
         """
         return self.yes_no(j) or self.form is None or labels.declared(self.form.dtypes[j]) is not None
 

@@ -18,12 +18,12 @@ Container = Literal["array", "pandas", "polars", "sparse array", "sparse matrix"
 
 
 class Form(NamedTuple):
-    """What labels looked like from outside, so that others can be given the same looks."""
+    """The container and types of given labels, so that others can be returned in the same form."""
 
     container: Container
     single: bool  # the labels came 1-D
     keys: tuple[Any, ...] | None  # the columns' own names; None if they have none
-    dtypes: tuple[Any, ...]  # as the container knows them
+    dtypes: tuple[Any, ...]  # as in the container
 
 
 class Table(NamedTuple):
@@ -192,13 +192,13 @@ def listing(names: Any, limit: int = 8) -> str:
 def require_same_order(query: str, ours: pd.Index | None, theirs: pd.Index | None) -> None:
     """Refuse two tables that hold the same rows in another order.
 
-    Everything goes by position, and indexes that have nothing to do with each other are nobody's business.
-    But two indexes of the same unique labels in another order are almost surely a mistake, and a silent one.
+    Rows go by position, and unrelated indexes are ignored. But two indexes of the same unique labels in
+    another order are almost surely a mistake, which would otherwise go unnoticed.
 
     Parameters
     ----------
     query : str
-        What is held against each other, as the subject of the message: "fit: X and Y".
+        The two tables, as the subject of the message: "fit: X and Y".
     ours, theirs : pandas Index or None
         None if a table has no index; then nothing is compared.
 

@@ -1,7 +1,7 @@
 """One column of labels: what values it has, which codes they get, and the way back.
 
-A column is a 1-D numpy array, a pandas Series or a polars Series. Two labels are the same when Python says
-that they are equal: 1, 1.0, True and `numpy.int64(1)` are one label, "1" is another.
+A column is a 1-D numpy array, a pandas Series or a polars Series. Two labels are the same if they are equal
+in Python: 1, 1.0, True and `numpy.int64(1)` are one label, "1" is another.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tuplet.core.exceptions import InputError, LabelError
 from tuplet.core.typing import UNKNOWN, Codes
 
 _EXACT_IN_FLOAT = 2**53
-"""Integers up to here survive a stay among floats."""
+"""Integers up to here are exact as floats."""
 
 _NUMBERS = {"integer", "floating", "boolean", "mixed-integer-float"}
 """What pandas calls objects that are all numbers."""
@@ -70,7 +70,7 @@ def learn(column: Any, name: str) -> np.ndarray:
     """Return the categories of a column in code order: declared ones as they are, found ones sorted.
 
     Where nothing but 0 or nothing but 1 (False, True) was found, the other one is a category too: it is a yes
-    or no, whose code must not depend on what the rows happen to show.
+    or no, whose code must not depend on the rows.
     """
     values, _ = present_and_missing(column)
     categories = declared(column.dtype)

@@ -1,4 +1,4 @@
-"""Combinations of labels and probabilities as short texts, for tables and pictures."""
+"""Combinations of labels and probabilities as short texts, for tables and plots."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tuplet.core.typing import Codes
 from tuplet.space.classes import ClassSpace
 
 _LONGEST = 66
-"""How long a text may become, to tell it from others or to fill a line."""
+"""How long a text may become, to distinguish it from others or to fill a line."""
 
 _WORD, _CONTEXT = re.compile(r"[^\W_]+"), 12
 """A word, and how long one may be to be kept although many texts begin with it."""
@@ -24,7 +24,7 @@ _WORD, _CONTEXT = re.compile(r"[^\W_]+"), 12
 def combination_texts(space: ClassSpace, codes: Codes, width: int = 48) -> list[str]:
     """Return each combination of codes (rows, m) as one short text.
 
-    Where every label is a yes or no (0 and 1, False and True), the names of those that hold say it all.
+    Where every label is a yes or no (0 and 1, False and True), the names of those that hold suffice.
     """
     glue = ", " if _holding(space) else " · "
     return [_fit(words, glue, width) or "(none)" for words in _words(space, codes)]
@@ -33,8 +33,8 @@ def combination_texts(space: ClassSpace, codes: Codes, width: int = 48) -> list[
 def contrast_texts(space: ClassSpace, codes: Codes, width: int = 48) -> tuple[list[str], list[str]]:
     """Return a text for each combination of codes (rows, m), and remarks on how to read them.
 
-    Combinations that are too long to be written out are told apart by the variables in which they differ.
-    The remarks tell which these are, and what the others are in all combinations.
+    Combinations that are too long to be written out are distinguished by the variables in which they differ.
+    The remarks name these, and give the values of the others, which all combinations share.
     """
     glue = ", " if _holding(space) else " · "
     whole = [glue.join(words) or "(none)" for words in _words(space, codes)]
@@ -52,7 +52,7 @@ def contrast_texts(space: ClassSpace, codes: Codes, width: int = 48) -> tuple[li
         shared = [f"{names[j]}={clip(label_texts(space, j, codes[:1])[0], 14)}" for j in same]
     texts = [glue.join(words) or ("(no other)" if shared else "(none)") for words in held]
     remarks = (
-        [] if _holding(space) else [f"bars tell {first_words([names[j] for j in apart], glue, _LONGEST)}"]
+        [] if _holding(space) else [f"bars show {first_words([names[j] for j in apart], glue, _LONGEST)}"]
     )
     remarks += [f"in all of them: {first_words(shared, glue, _LONGEST)}"] if shared else []
     return shorten(texts, width), remarks
@@ -98,7 +98,7 @@ def first_words(words: Sequence[str], glue: str, width: int) -> str:
 
 
 def chance_text(chance: float) -> str:
-    """Return a probability with three digits, and one that these would call zero by its order."""
+    """Return a probability with three digits, or its order of magnitude if it would round to zero."""
     return f"{chance:.3f}" if chance >= 0.001 or chance == 0 else f"{chance:.0e}"
 
 

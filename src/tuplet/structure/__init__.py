@@ -1,11 +1,11 @@
-"""From local scores to a network. Never sees X: numbers in, `ParentSets` out.
+"""From local scores to a network, without X: numbers in, `ParentSets` out.
 
 - `candidate_parent_sets`: which sets of parents to score, with sound pruning; gives `LocalScores`.
 - `find_dag`: the best network, by the search that fits, with a bound.
 - `best_network`, `solve_integer`, `search_orders`, `search_bounded`: the searches themselves.
 - `best_forest`: the best network with at most one parent each.
 
-Invariant: a network is a tuple of sorted parent tuples, a value that nobody changes.
+Invariant: a network is a tuple of sorted parent tuples, a value that is never changed.
 """
 
 from typing import TYPE_CHECKING

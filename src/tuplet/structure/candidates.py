@@ -19,8 +19,8 @@ from tuplet.structure.parents import Edge, EdgeRules
 class Family(NamedTuple):
     """A set of parents to be scored.
 
-    Only a score above `floor` matters: that much the best subset has. A scorer that sees on its way that it
-    will not get there may stop and return anything up to `floor`, such as minus infinity.
+    Only a score above `floor`, that of the best subset, matters. A scorer may stop once it is clear that this
+    is not reached, and return anything up to `floor`, such as minus infinity.
     """
 
     child: int
@@ -97,7 +97,7 @@ def candidate_parent_sets(
         Called with the number of sets scored and the number planned so far (all levels up to the present
         one).
     deadline : float, optional
-        Value of `time.monotonic()` after which no more sets are asked for. The smallest set of every child is
+        Value of `time.monotonic()` after which no more sets are scored. The smallest set of every child is
         scored in any case, so that there is always a network.
 
     Returns

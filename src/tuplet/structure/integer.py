@@ -23,7 +23,7 @@ Bools = npt.NDArray[np.bool_]
 
 _SETTINGS = {
     "misc/usesymmetry": 0,  # the program looks symmetric until the cuts are there
-    "branching/relpscost/initcand": 5,  # strong branching on thousands of dense columns eats the time
+    "branching/relpscost/initcand": 5,  # strong branching on thousands of dense columns is slow
     "branching/relpscost/inititer": 20,
     "branching/relpscost/sbiterquot": 0.05,
 }
@@ -44,7 +44,7 @@ class Solution(NamedTuple):
 
 
 def has_scip() -> bool:
-    """Tell whether SCIP can be used."""
+    """Return whether SCIP can be used."""
     return find_spec("pyscipopt") is not None
 
 
@@ -76,7 +76,7 @@ def solve_integer(scores: LocalScores, start: ParentSets, *, deadline: float | N
     model = scip.Model()
     model.hideOutput()
     model.setParams(_SETTINGS)
-    model.setHeuristics(scip.SCIP_PARAMSETTING.OFF)  # they know nothing of cycles; the start is good already
+    model.setHeuristics(scip.SCIP_PARAMSETTING.OFF)  # they ignore cycles; the start is good already
     if deadline is not None:
         model.setParam("limits/time", max(1e-3, deadline - time.monotonic()))
     losses = best[scores.children] - scores.values

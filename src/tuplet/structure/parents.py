@@ -15,7 +15,6 @@ from tuplet.joint.inference.plan import cliques_along, min_fill_order
 if TYPE_CHECKING:
     from tuplet.structure.local_scores import LocalScores
 
-
 ParentSets: TypeAlias = tuple[tuple[int, ...], ...]
 """Entry i is the sorted tuple of the parents of variable i. A value: never changed, compared with `==`."""
 
@@ -49,12 +48,12 @@ def topological_order(parents: ParentSets) -> tuple[int, ...]:
     """
     order = _peel(parents)
     if len(order) < len(parents):
-        raise InputError(f"The graph has a cycle: {cycle_text(find_cycle(parents))}.")
+        raise InputError(f"The graph has a cycle: {_cycle_text(find_cycle(parents))}.")
     return tuple(order)
 
 
 def is_acyclic(parents: ParentSets) -> bool:
-    """Tell whether the graph has no directed cycle.
+    """Return whether the graph has no directed cycle.
 
     Examples
     --------
@@ -86,13 +85,8 @@ def find_cycle(parents: Sequence[Iterable[int]]) -> tuple[int, ...]:
     return (*cycle[first:], *cycle[:first])
 
 
-def cycle_text(cycle: Sequence[int]) -> str:
-    """Write a cycle for a message."""
-    return " -> ".join(f"variable {v}" for v in (*cycle, *cycle[:1]))
-
-
 def moral_width(parents: ParentSets) -> int:
-    """Induced width of the moral graph along a min-fill order: what exact inference will have to bear.
+    """Induced width of the moral graph along a min-fill order, which determines the cost of exact inference.
 
     An upper bound on the treewidth. The largest table of an elimination has one variable more than this.
 
@@ -138,7 +132,7 @@ class EdgeRules:
                 )
         if cycle := find_cycle(rules.required):
             raise InputError(
-                f"Edges: the required edges form a cycle, {cycle_text(cycle)}; drop one of them."
+                f"Edges: the required edges form a cycle, {_cycle_text(cycle)}; drop one of them."
             )
         return rules
 
@@ -146,6 +140,11 @@ class EdgeRules:
         """Variables that may be parents of a child but need not."""
         taken = {child, *self.required[child], *self.forbidden[child]}
         return tuple(v for v in range(len(self.required)) if v not in taken)
+
+
+def _cycle_text(cycle: Sequence[int]) -> str:
+    """Write a cycle for a message."""
+    return " -> ".join(f"variable {v}" for v in (*cycle, *cycle[:1]))
 
 
 def _peel(parents: ParentSets) -> list[int]:

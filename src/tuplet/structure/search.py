@@ -1,4 +1,8 @@
-"""Search for a network: the method is chosen by size, and the result has a bound on the best score."""
+"""Search for a network: the method is chosen by size, and the result has a bound on the best score.
+
+Below `find_dag` are the parts that it combines: the division of variables into groups that can be solved
+apart, and dynamic programming over sets of variables.
+"""
 
 from __future__ import annotations
 
@@ -33,10 +37,16 @@ _TRIAL = 10.0
 """Seconds for SCIP where dynamic programming is possible too."""
 
 _STRENGTH = ("order", "integer", "exact")
-"""The methods; a network in parts is said to come from the first of those that its parts come from."""
+"""The methods, weakest first; the method of a network in parts is the weakest one of its parts."""
 
 _PATIENCE = 60.0
-"""Seconds for a proof that may never come, unless told otherwise."""
+"""Seconds for a proof, which may not be found at all, by default."""
+
+_GROUP = 14
+"""Variables of a group whose best network is part of a bound: some milliseconds each."""
+
+_LOW = 12
+"""Variables whose subsets are handled together: the tables of all children over them stay in the cache."""
 
 
 @final
@@ -161,7 +171,7 @@ def _within(parents: ParentSets, group: npt.NDArray[np.intp]) -> ParentSets:
 
 
 def _solve(scores: LocalScores, start: ParentSets, method: Method, deadline: float) -> tuple[Solution, str]:
-    """Solve one group of variables by the method asked for, or by what suits its size."""
+    """Solve one group of variables by the given method, or by one that suits its size."""
     answer, used = Solution(start, scores.bound, False), "order"
     if method == "integer" or (method == "auto" and scores.n_variables > _EASY and has_scip()):
         end = deadline
@@ -180,15 +190,14 @@ def _solve(scores: LocalScores, start: ParentSets, method: Method, deadline: flo
     return answer._replace(upper_bound=upper), used
 
 
-_GROUP = 14
-"""Variables of a group whose best network is part of a bound: some milliseconds each."""
+# -- groups of variables -----------------------------------------------------------------------------------
 
 
 def drop_hopeless(scores: LocalScores, reached: float) -> LocalScores:
     """Drop families that no network better than one of score `reached` can have.
 
-    Every child loses at least nothing against its best family, so a family that alone loses more than the
-    network that is known loses in total is in no better network. The known network itself keeps its families.
+    No child gains anything over its best family, so a family that alone loses more than the known network
+    loses in total is in no better network. The known network itself keeps its families.
     """
     best = scores.values[scores.starts[:-1]]
     loss = best[scores.children] - scores.values
@@ -276,8 +285,7 @@ def _groups(parents: ParentSets, size: int) -> list[list[int]]:
     return groups
 
 
-_LOW = 12
-"""Variables whose subsets are handled together: the tables of all children over them stay in the cache."""
+# -- dynamic programming -----------------------------------------------------------------------------------
 
 
 def best_network(
@@ -335,7 +343,7 @@ def _table(scores: LocalScores, deadline: float | None) -> Floats | None:
     m = scores.n_variables
     n_low = min(m, _LOW)
     best, within = np.empty(1 << m), np.empty((m, 1 << n_low))
-    for high in range(1 << (m - n_low)):  # in Python, so that interrupts and deadlines are heard
+    for high in range(1 << (m - n_low)):  # in Python, so that interrupts and deadlines take effect
         if deadline is not None and time.monotonic() > deadline:
             return None
         extend_table(high, n_low, best, within, scores.starts, scores.masks, scores.values)

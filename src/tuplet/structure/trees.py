@@ -84,7 +84,7 @@ class _Contraction:
     """A dense graph under contraction of cycles: 0 is the root, a cycle lives on in its first node.
 
     `weights[u, v]` is the best edge from node u to node v, relative to the edges inside v that it replaces,
-    and `tails`, `heads` say which edge of the given graph that is.
+    and `tails`, `heads` are the ends of that edge in the given graph.
     """
 
     def __init__(self, weights: Floats) -> None:

@@ -13,6 +13,15 @@ from tuplet.testing.oracle import enumerate_log_joint, log_total
 _LOG_RTOL = 1e-7
 """Allowed error of a log-probability of an exact form, relative to one plus its size."""
 
+_SIZE = 2000
+"""Draws of each row."""
+
+_SIGMAS = 5
+"""Standard errors that are allowed, so that thousands of comparisons do not fail by chance."""
+
+_SPREAD = 0.05
+"""Variance of a 0/1 variable below which its draws are too similar for a test of dependence."""
+
 
 def check_joint(joint: JointDistribution, *, atol: float = 1e-9, random_state: int = 0) -> None:
     """Compare every query of a small joint distribution with enumeration.
@@ -28,12 +37,12 @@ def check_joint(joint: JointDistribution, *, atol: float = 1e-9, random_state: i
     atol : float
         Absolute tolerance of probabilities.
     random_state : int
-        Chooses the partial outcomes that are asked for.
+        Chooses the partial outcomes of the queries.
 
     Raises
     ------
     AssertionError
-        That says which query differs and by how much.
+        If a query differs; the message has its name and the error.
     """
     truth = _Truth(joint, enumerate_log_joint(joint), atol + joint.tolerance, random_state)
     truth.check_shapes()
@@ -111,7 +120,7 @@ class _Truth:
             self._equal_logs("log_prob of a partial outcome", found, expected)
 
     def check_bound(self) -> None:
-        """No completion of a partial outcome may exceed its bound: the search of a mixture leans on it."""
+        """No completion of a partial outcome may exceed its bound: the search of a mixture relies on it."""
         nothing = np.full((len(self.joint), self.joint.n_variables), UNKNOWN)
         partial = np.stack([nothing, *(self._partial(likely=likely) for likely in (True, True, False))])
         bound = self.joint._bound(partial)
@@ -122,7 +131,7 @@ class _Truth:
             excess = np.exp(best) - np.exp(np.minimum(bound, 0.0)) - self.atol
         else:
             excess = np.where(bound >= best, 0.0, best - bound) - 1e-9 * (1 + np.abs(best))
-        assert (excess <= 0).all(), "_bound: a completion is more probable than the bound says"
+        assert (excess <= 0).all(), "_bound: a completion is more probable than the bound"
 
     def check_marginals(self) -> None:
         for j, marginal in enumerate(self.joint.marginals()):
@@ -222,13 +231,7 @@ def _agree(outcomes: Codes, codes: Codes) -> npt.NDArray[np.bool_]:
     return ((outcomes == codes[:, None]) | (codes[:, None] == UNKNOWN)).all(axis=2)
 
 
-_SIZE = 2000
-
-_SIGMAS = 5
-"""Standard errors that are allowed, so that thousands of comparisons do not fail by chance."""
-
-_SPREAD = 0.05
-"""Variance of a 0/1 variable below which its draws are too much alike to say whether they depend."""
+# -- draws -------------------------------------------------------------------------------------------------
 
 
 def _check_draws(
@@ -242,7 +245,7 @@ def _check_draws(
     Raises
     ------
     AssertionError
-        That says what is wrong with the draws.
+        If the draws are wrong; the message describes it.
     """
     draws = joint.sample(_SIZE, 0)
     assert draws.shape == (_SIZE, len(joint), joint.n_variables), "sample: wrong shape"

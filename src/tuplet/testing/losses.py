@@ -32,7 +32,7 @@ def check_loss(loss: Loss, joint: JointDistribution, *, atol: float = 1e-9, miss
     Raises
     ------
     AssertionError
-        That says what does not fit.
+        If something does not fit; the message describes it.
 
     Examples
     --------

@@ -83,29 +83,6 @@ def rule_graphs(draw: st.DrawFn, cards: Cards | None = None, n: int | None = Non
     return FactorGraph(cards, factors, n, (2,) * n_hidden)
 
 
-@dataclass(frozen=True)
-class TableConditional:
-    """Conditionals p(variable | earlier variables) as tables, with zeros in them."""
-
-    order: tuple[int, ...]
-    tables: tuple[Floats, ...]  # per place in the order: (n, *cards of the earlier ones, k)
-
-    def __call__(self, variable: int, rows: npt.NDArray[np.intp], codes: Codes) -> Floats:
-        """Log-probabilities (r, k) of a variable, given the earlier ones in codes (r, m)."""
-        place = self.order.index(variable)
-        with np.errstate(divide="ignore"):
-            return np.log(self.tables[place][(rows, *(codes[:, v] for v in self.order[:place]))])
-
-
-class TableGrid(TableConditional):
-    """The same, evaluated for rows times prefixes at once."""
-
-    def grid(self, variable: int, rows: npt.NDArray[np.intp], codes: Codes) -> Floats:
-        """Probabilities (r, q, k) of a variable for rows (r,), each with all of codes (q, m)."""
-        place = self.order.index(variable)
-        return self.tables[place][(rows[:, None], *(codes[:, v] for v in self.order[:place]))]
-
-
 @st.composite
 def autoregressives(draw: st.DrawFn, cards: Cards | None = None, n: int | None = None) -> Autoregressive:
     """Random order and random conditional tables."""
@@ -117,7 +94,7 @@ def autoregressives(draw: st.DrawFn, cards: Cards | None = None, n: int | None =
         weights = rng.gamma(0.7, size=shape) + 1e-3
         weights[..., 1:][rng.random(weights[..., 1:].shape) < 0.15] = 0.0
         tables.append(weights / weights.sum(axis=-1, keepdims=True))
-    kind = draw(st.sampled_from([TableConditional, TableGrid]))
+    kind = draw(st.sampled_from([_TableConditional, _TableGrid]))
     return Autoregressive(cards, order, kind(order, tuple(tables)), n)
 
 
@@ -153,8 +130,31 @@ def joints(draw: st.DrawFn, cards: Cards | None = None, n: int | None = None) ->
     return draw(FORMS[draw(st.sampled_from(sorted(FORMS)))](cards, n))
 
 
+@dataclass(frozen=True)
+class _TableConditional:
+    """Conditionals p(variable | earlier variables) as tables, with zeros in them."""
+
+    order: tuple[int, ...]
+    tables: tuple[Floats, ...]  # per place in the order: (n, *cards of the earlier ones, k)
+
+    def __call__(self, variable: int, rows: npt.NDArray[np.intp], codes: Codes) -> Floats:
+        """Log-probabilities (r, k) of a variable, given the earlier ones in codes (r, m)."""
+        place = self.order.index(variable)
+        with np.errstate(divide="ignore"):
+            return np.log(self.tables[place][(rows, *(codes[:, v] for v in self.order[:place]))])
+
+
+class _TableGrid(_TableConditional):
+    """The same, evaluated for rows times prefixes at once."""
+
+    def grid(self, variable: int, rows: npt.NDArray[np.intp], codes: Codes) -> Floats:
+        """Probabilities (r, q, k) of a variable for rows (r,), each with all of codes (q, m)."""
+        place = self.order.index(variable)
+        return self.tables[place][(rows[:, None], *(codes[:, v] for v in self.order[:place]))]
+
+
 def _frame(draw: st.DrawFn, cards: Cards | None, n: int | None) -> tuple[Cards, int, np.random.Generator]:
-    """Fill in what was not asked for; numbers come from one seed, which keeps examples small and fast."""
+    """Fill in arguments that are not given; numbers come from one seed: examples stay small and fast."""
     chosen = draw(cardinalities()) if cards is None else cards
     rows = draw(st.integers(1, 4)) if n is None else n
     return chosen, rows, np.random.default_rng(draw(st.integers(0, 2**32 - 1)))

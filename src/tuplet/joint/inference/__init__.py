@@ -1,4 +1,4 @@
-"""Queries about products of factors. Knows nothing of models or losses.
+"""Queries about products of factors, independent of models and losses.
 
 - `Factor`, `Problem`: what is given; `noisy_or` makes factors of a rule.
 - `make_plan`: everything that depends on the structure alone, made once and cached.

@@ -40,8 +40,8 @@ class BeliefPropagation(Engine):
     Exact where factors and variables form a forest, which takes one iteration without damping; a factor
     whose variables all belong to another one counts as a part of that. Nothing is guaranteed on graphs with
     cycles, so `tolerance` is infinite and no mode is proven. Rows that have not converged give a
-    `ConvergenceWarning`; `convergence` tells which. Factors that contradict each other are noticed where the
-    zeros of single factors lead to the contradiction, not where only a search would find it.
+    `ConvergenceWarning`; `convergence` returns which. Factors that contradict each other are noticed where
+    the zeros of single factors lead to the contradiction, not where only a search would find it.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class BeliefPropagation(Engine):
                 raise InputError(f"BeliefPropagation: {name} must be {wanted}, found {getattr(self, name)}.")
 
     def convergence(self, problem: Problem) -> PropagationInfo:
-        """Run sum-product and tell how it ended."""
+        """Run sum-product and return how it ended."""
         infos: list[PropagationInfo] = []
         for _ in self._settled(problem, infos):
             pass
@@ -234,7 +234,7 @@ class BeliefPropagation(Engine):
             messages.put(active, part)
             changes = [np.abs(a - b).max(axis=0) for a, b in zip(part.beliefs(), old, strict=True)]
             residual[active] = np.max(changes, axis=0)
-            # The first iteration starts from nothing; a small change then says nothing either.
+            # The first iteration starts from uniform messages: a small change then does not mean convergence.
             active = active[(residual[active] > self.tol) | (iteration < 2)]
         return PropagationInfo(iteration, residual, residual <= self.tol)
 

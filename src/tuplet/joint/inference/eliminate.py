@@ -5,11 +5,11 @@ clique and the message that is left. For sums, table / message is the conditiona
 read from the last step to the first it is a Bayesian network of the same distribution, from which marginals,
 samples and entropies follow. For maxima, table - message is the regret against the best choice given the
 separator, so a beam of k partial outcomes read in the same direction holds exactly the k best (every
-partial outcome's score IS the score of its best completion).
+partial outcome's score is the score of its best completion).
 
 Sums run in linear space, rescaled now and then, which is several times faster than logarithms. If any number
-under- or overflows on the way, the processor says so and the same rows run again in log space: the answer
-never depends on what was lost.
+under- or overflows on the way, numpy raises an error and the same rows run again in log space: no
+answer depends on lost digits.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ from tuplet.joint.inference.plan import Plan, Step
 
 _SMALLEST_LOG = -700.0
 """exp of anything lower is not a normal number."""
-
 
 _Keep: TypeAlias = Callable[[Floats], tuple[Floats, Floats, Floats]]
 
@@ -138,7 +137,7 @@ def _exponentiate(plan: Plan, problem: Problem) -> tuple[list[Floats], Floats]:
 
 
 def _log_forward(plan: Plan, problem: Problem, scratch: Scratch, keep: Callable[[int], _Keep]) -> Forward:
-    """Forward pass in log space; `keep` tells how a variable is eliminated and what is kept of it."""
+    """Forward pass in log space; `keep` maps a variable to how it is eliminated and what is kept of it."""
     slots = [f.log_table.transpose(axes) for f, axes in zip(problem.factors, plan.transposes, strict=True)]
     log_value = sum((slots[slot] for slot in plan.constants), np.zeros(1))
     tables, messages = [], []
@@ -243,13 +242,13 @@ def sample(plan: Plan, forward: Forward, size: int, n: int, rng: np.random.Gener
     return np.stack([codes[v] for v in range(len(plan.cards))], axis=-1)
 
 
-def decode(plan: Plan, forward: Forward, n_visible: int, k: int, n: int) -> tuple[Codes, Floats]:
+def read_best(plan: Plan, forward: Forward, n_visible: int, k: int, n: int) -> tuple[Codes, Floats]:
     """Read the k best outcomes from a max-product pass: codes (k, n, visible variables) and regrets (k, n).
 
     Fewer than k come back where there are fewer outcomes; impossible ones have regret minus infinity.
     """
     if k == 1:
-        return _decode_best(plan, forward, n_visible, n), np.zeros((1, n))
+        return _read_single_best(plan, forward, n_visible, n), np.zeros((1, n))
     rows = np.arange(n)
     score = np.zeros((1, n))
     live: dict[int, Codes] = {}  # values (beam, n) of the variables that a step to come looks at
@@ -270,7 +269,7 @@ def decode(plan: Plan, forward: Forward, n_visible: int, k: int, n: int) -> tupl
     return _trace_back(history, score.shape, n_visible), score
 
 
-def _decode_best(plan: Plan, forward: Forward, n_visible: int, n: int) -> Codes:
+def _read_single_best(plan: Plan, forward: Forward, n_visible: int, n: int) -> Codes:
     """Read the best outcome, (1, n, visible variables)."""
     codes: dict[int, Codes] = {}
     rows = np.arange(n)

@@ -21,6 +21,8 @@ from tuplet.joint.inference.plan import Plan, Step, make_plan
 _KEPT_TABLES = 8
 """Tables of the largest size that one row may keep; most queries keep the tables of all steps."""
 
+_Complex = npt.NDArray[np.complex128]
+
 
 class Engine(ABC):
     """Answers queries about a `Problem`; codes and log-weights cover the visible variables only."""
@@ -149,7 +151,7 @@ class Exact(Engine):
         for rows, scratch in self._chunks(plan, problem.n):
             part = problem.rows(rows)
             forward = eliminate.maximise(plan, part, scratch)
-            best, regret = eliminate.decode(plan, forward, m, k, part.n)
+            best, regret = eliminate.read_best(plan, forward, m, k, part.n)
             codes[rows] = best.transpose(1, 0, 2)
             log_weight[rows] = (forward.log_value + regret).T
         return codes, log_weight, np.ones(problem.n, bool)
@@ -208,7 +210,7 @@ class Exact(Engine):
         return ((slice(start, min(start + size, n)), scratch) for start in range(0, n, max(1, size)))
 
 
-_Complex = npt.NDArray[np.complex128]
+# -- numbers of positive labels ----------------------------------------------------------------------------
 
 
 def count_marginals(plan: Plan, forward: Forward, n_visible: int, n: int) -> Floats:

@@ -46,7 +46,7 @@ class Factor:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A product of factors for n rows: the first `n_visible` variables are asked for, the rest is hidden."""
+    """A product of factors for n rows: the first `n_visible` variables are visible, the rest is hidden."""
 
     cards: tuple[int, ...]
     factors: tuple[Factor, ...]

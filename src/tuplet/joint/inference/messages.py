@@ -1,7 +1,7 @@
 """Messages between factors and variables, swept forth and back along one order of the factors.
 
-Messages are log-tables with a maximum of zero. What all others say to a variable is a sum of what came
-earlier in the sweep and what comes later, never a total minus one's own message: nothing is lost to
+Messages are log-tables with a maximum of zero. The sum of all other messages to a variable is that of
+the earlier ones in the sweep plus that of the later ones, never a total minus one message: nothing is lost to
 cancellation, and minus infinity (impossible) stays what it is, without a floor. Impossible is only ever
 derived from impossible, so a table of nothing else proves that the factors of its row contradict each other.
 """
@@ -52,7 +52,7 @@ class Messages:
 
     @classmethod
     def start(cls, problem: Problem) -> Self:
-        """Prepare a problem; every message says nothing yet."""
+        """Prepare a problem; every message is uniform at first."""
         biases = [np.zeros((card, problem.n)) for card in problem.cards]
         constant = np.zeros(problem.n)
         wide = []
@@ -212,14 +212,14 @@ def _merge_nested(factors: Iterable[Factor]) -> list[Factor]:
 
 
 def _aligned(factor: Factor, scope: tuple[int, ...]) -> Floats:
-    """Table of a factor with the axes of a wider scope, of length one where it has no say."""
+    """Table of a factor with the axes of a wider scope, of length one for variables that it lacks."""
     order = [factor.scope.index(v) for v in scope if v in factor.scope]
     table = factor.log_table.transpose(*order, len(order))
     return np.expand_dims(table, [axis for axis, v in enumerate(scope) if v not in factor.scope])
 
 
 def _breadth_first(n_variables: int, scopes: list[tuple[int, ...]]) -> tuple[list[int], bool]:
-    """Order factors outwards from a root variable of every connected part; tell if there is no cycle."""
+    """Order factors outwards from a root variable of every connected part, and whether there is no cycle."""
     around: list[list[int]] = [[] for _ in range(n_variables)]
     for f, scope in enumerate(scopes):
         for v in scope:

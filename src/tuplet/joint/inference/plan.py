@@ -48,9 +48,7 @@ class Plan:
     constants: tuple[int, ...]  # factors with an empty scope
     step_of: tuple[int, ...]  # the step that eliminates each variable
     factor_step: tuple[int, ...]  # the step that takes up each factor; -1 for constants
-    last_use: tuple[
-        int, ...
-    ]  # first step whose separator has the variable: the last one to be read backwards
+    last_use: tuple[int, ...]  # first step with the variable in its separator: the last one read backwards
 
     @cached_property
     def sizes(self) -> list[int]:
@@ -163,12 +161,12 @@ def min_fill_order(
 
     Neighbourhoods are bit sets in Python integers, which count and intersect in one machine-code call.
     """
-    neighbours = _neighbourhoods(len(cards), scopes)
+    neighbours = neighbourhoods(len(cards), scopes)
     log_cards = [math.log(card) for card in cards]
 
     def cost(v: int) -> tuple[bool, int, float, int]:
         around = neighbours[v]
-        near = _bits(around)
+        near = bits(around)
         missing = sum((around & ~neighbours[u]).bit_count() - 1 for u in near)
         return v not in first, missing, log_cards[v] + sum(log_cards[u] for u in near), v
 
@@ -185,9 +183,9 @@ def min_fill_order(
         around = touched = neighbours[v]
         _connect(neighbours, v)
         if entry[1]:  # without new edges, nothing changes beyond the neighbours themselves
-            for u in _bits(around):
+            for u in bits(around):
                 touched |= neighbours[u]
-        for u in _bits(touched):
+        for u in bits(touched):
             costs[u] = cost(u)
             heapq.heappush(queue, costs[u])
     return order
@@ -195,13 +193,14 @@ def min_fill_order(
 
 def cliques_along(scopes: Iterable[Scope], order: list[int]) -> Iterator[Scope]:
     """Yield the clique of every step of an elimination order: the variable, then its neighbours."""
-    neighbours = _neighbourhoods(len(order), scopes)
+    neighbours = neighbourhoods(len(order), scopes)
     for v in order:
-        yield (v, *_bits(neighbours[v]))
+        yield (v, *bits(neighbours[v]))
         _connect(neighbours, v)
 
 
-def _neighbourhoods(n_variables: int, scopes: Iterable[Scope]) -> list[int]:
+def neighbourhoods(n_variables: int, scopes: Iterable[Scope]) -> list[int]:
+    """Return the neighbours of every variable, those that share a scope with it, as bits of a number."""
     neighbours = [0] * n_variables
     for scope in scopes:
         mask = sum(1 << v for v in scope)
@@ -210,10 +209,20 @@ def _neighbourhoods(n_variables: int, scopes: Iterable[Scope]) -> list[int]:
     return neighbours
 
 
+def bits(mask: int) -> list[int]:
+    """Return the members of a set of variables that is given as the bits of a number."""
+    positions = []
+    while mask:
+        low = mask & -mask
+        positions.append(low.bit_length() - 1)
+        mask ^= low
+    return positions
+
+
 def _connect(neighbours: list[int], v: int) -> None:
     """Eliminate v: its neighbours become neighbours of each other."""
     around = neighbours[v]
-    for u in _bits(around):
+    for u in bits(around):
         neighbours[u] = (neighbours[u] | around) & ~(1 << u) & ~(1 << v)
 
 
@@ -227,12 +236,3 @@ def _largest_table(
         if largest >= limit:
             return math.inf
     return largest
-
-
-def _bits(mask: int) -> list[int]:
-    positions = []
-    while mask:
-        low = mask & -mask
-        positions.append(low.bit_length() - 1)
-        mask ^= low
-    return positions

@@ -1,7 +1,7 @@
 """Networks as local models, on columns of numbers and on images; needs torch and skorch (`tuplet[deep]`).
 
 `DeepClassifier` is what any model takes as `estimator`; `MLP`, `ConvNet` and `ResNet18` are networks for it,
-and `TemperatureScaled`, which works with every classifier, makes its probabilities honest.
+and `TemperatureScaled`, which works with every classifier, calibrates its probabilities.
 """
 
 from tuplet.local.deep.classifier import DeepClassifier, read_image

@@ -1,7 +1,7 @@
-"""torch and skorch, or what stands in their place where they are not installed.
+"""torch and skorch, or placeholders where they are not installed.
 
-The rest of this room subclasses what is here. So it can be imported, documented and collected by pytest on
-machines without torch, and only making a network fails there, with what to install.
+The other modules of this package subclass these names. So they can be imported, documented and collected by
+pytest without torch; only creating a network fails then, with the command that installs torch.
 """
 
 from __future__ import annotations

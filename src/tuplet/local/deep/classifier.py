@@ -19,6 +19,16 @@ from tuplet.core.typing import Floats, Seed
 from tuplet.local.deep.backend import Dataset, NeuralNetClassifier, to_tensor, torch
 from tuplet.space.features.inputs import Features
 
+Read: TypeAlias = Callable[[Any], npt.ArrayLike]
+"""From a value of the first column of X, such as a path, to an image (channels, height, width)."""
+
+_Batch: TypeAlias = tuple[dict[str, Any], Any]
+"""Tensors of b rows: "x", and "parents" (b, p) and "weight" (b,) where there are any; codes (b,)."""
+
+_MEAN = np.array([0.485, 0.456, 0.406], dtype=np.float32)
+_SCALE = np.array([0.229, 0.224, 0.225], dtype=np.float32)
+"""Means and standard deviations of red, green and blue over ImageNet, by which pretrained networks scale."""
+
 
 class DeepClassifier(NeuralNetClassifier):
     """A network as a scikit-learn classifier, made anew for the classes and columns of every fit.
@@ -50,7 +60,7 @@ class DeepClassifier(NeuralNetClassifier):
 
     Weights of rows multiply their losses; they are scaled to a mean of 1. A single row that would be
     the last batch is left out of that epoch, because batch normalisation needs two. An interrupt (Ctrl-C) is
-    passed on, where skorch would stop the training and go on.
+    raised again, where skorch would end the training and continue.
 
     Examples
     --------
@@ -110,7 +120,7 @@ class DeepClassifier(NeuralNetClassifier):
         if y.dtype.kind not in "iu" or n_classes < 2 or not (y.min() == 0 and y.max() == n_classes - 1):
             raise InputError("DeepClassifier: y must hold the classes 0, 1, ... without gaps, at least two.")
         weight = None if sample_weight is None else np.asarray(sample_weight) / np.mean(sample_weight)
-        rows = Rows(X, y, weight, image_shape=self.image_shape, read=self.read)
+        rows = RowDataset(X, y, weight, image_shape=self.image_shape, read=self.read)
         self.n_features_in_ = np.shape(X)[1]
         self.sizes_ = {
             "n_classes": n_classes,
@@ -158,7 +168,7 @@ class DeepClassifier(NeuralNetClassifier):
             raise InputError(
                 f"DeepClassifier: X must have {width} columns, as in fit; found {np.shape(X)[1:]}."
             )
-        return Rows(X, y, image_shape=self.image_shape, read=self.read)
+        return RowDataset(X, y, image_shape=self.image_shape, read=self.read)
 
     def get_iterator(self, dataset: Any, training: bool = False) -> Any:
         """Return an iterator over batches, in training without one of a single row."""
@@ -210,27 +220,33 @@ class DeepClassifier(NeuralNetClassifier):
         return tags
 
 
-@contextmanager
-def _seed(random_state: Seed) -> Iterator[None]:
-    """Give torch's generators a state of their own; the caller's is as before afterwards."""
-    if random_state is None:
-        yield
-        return
-    with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
-        torch.manual_seed(int(np.random.default_rng(random_state).integers(2**63 - 1)))
-        yield
+def read_image(path: str | Path, *, size: int = 224) -> Floats:
+    """Return an image file as networks trained on ImageNet expect it: an array (3, size, size).
+
+    The shorter side is scaled to 8/7 of `size` (256 pixels for 224), the middle is cut out, and colours are
+    standardised.
+
+    Parameters
+    ----------
+    path : str or Path
+    size : int
+        Pixels of each side.
+
+    Examples
+    --------
+    >>> from functools import partial
+    >>> small = partial(read_image, size=64)  # for `DeepClassifier(ResNet18, read=small)`
+    """
+    picture = _pillow().open(path).convert("RGB")
+    scale = size * 8 / 7 / min(picture.size)
+    picture = picture.resize([max(size, round(side * scale)) for side in picture.size])
+    left, top = ((side - size) // 2 for side in picture.size)
+    picture = picture.crop((left, top, left + size, top + size))
+    pixels = np.asarray(picture, dtype=np.float32) / 255
+    return ((pixels - _MEAN) / _SCALE).transpose(2, 0, 1)
 
 
-class Mixed(NamedTuple):
-    """A batch of means, share * row + (1 - share) * partner, and what they were made of."""
-
-    inputs: dict[str, Any]
-    first: _Batch
-    second: _Batch
-    share: float
-
-
-def mix_rows(batch: _Batch, alpha: float) -> Mixed:
+def mix_rows(batch: _Batch, alpha: float) -> _Mixed:
     """Mix each row of a batch with another one, drawn by torch's generator.
 
     Parameters
@@ -250,18 +266,23 @@ def mix_rows(batch: _Batch, alpha: float) -> Mixed:
     partner = torch.randperm(len(codes))
     others = {key: part[partner] for key, part in inputs.items()}
     means = {key: torch.lerp(others[key], part, share) for key, part in inputs.items() if key != "weight"}
-    return Mixed(means, batch, (others, codes[partner]), share)
+    return _Mixed(means, batch, (others, codes[partner]), share)
 
 
-Read: TypeAlias = Callable[[Any], npt.ArrayLike]
-"""From a value of the first column of X, such as a path, to an image (channels, height, width)."""
+class _Mixed(NamedTuple):
+    """A batch of means, share * row + (1 - share) * partner, and what they were made of."""
 
-_Batch: TypeAlias = tuple[dict[str, Any], Any]
-"""Tensors of b rows: "x", and "parents" (b, p) and "weight" (b,) where there are any; codes (b,)."""
+    inputs: dict[str, Any]
+    first: _Batch
+    second: _Batch
+    share: float
+
+
+# -- rows as batches ---------------------------------------------------------------------------------------
 
 
 @final
-class Rows(Dataset):
+class RowDataset(Dataset):
     """Rows of X with their codes and weights, handed out a batch at a time.
 
     Without `image_shape` and `read` a row is all its columns. With either, columns beside the image are the
@@ -302,7 +323,7 @@ class Rows(Dataset):
         return self.beside["parents"].shape[1] if "parents" in self.beside else 0
 
     def __getitems__(self, rows: Sequence[int]) -> _Batch:
-        # torch asks this of a data set that has it: one piece of indexing for a batch, not one for each row.
+        # torch calls this method, where a data set has it, once per batch rather than `__getitem__` per row.
         x = self.X[rows]
         if self.read is not None:
             x = np.stack([np.asarray(self.read(value), dtype=np.float32) for value in x])
@@ -314,9 +335,28 @@ class Rows(Dataset):
         return {key: part[0] for key, part in inputs.items()}, code[0]
 
 
+@contextmanager
+def _seed(random_state: Seed) -> Iterator[None]:
+    """Give torch's generators a state of their own; the caller's is as before afterwards."""
+    if random_state is None:
+        yield
+        return
+    with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
+        torch.manual_seed(int(np.random.default_rng(random_state).integers(2**63 - 1)))
+        yield
+
+
 def _as_it_is(batch: _Batch) -> _Batch:
     """Return a batch; what torch calls to put rows together has nothing left to do."""
     return batch
+
+
+def _pillow() -> Any:
+    try:
+        from PIL import Image
+    except ImportError:
+        raise MissingDependencyError("Reading images needs pillow; run `pip install tuplet[deep]`.") from None
+    return Image
 
 
 def _divide(
@@ -341,42 +381,3 @@ def _divide(
             f" {size}."
         )
     return table[:, :size].reshape(-1, *image_shape), table[:, size:]
-
-
-_MEAN = np.array([0.485, 0.456, 0.406], dtype=np.float32)
-_SCALE = np.array([0.229, 0.224, 0.225], dtype=np.float32)
-"""Means and standard deviations of red, green and blue over ImageNet, by which pretrained networks scale."""
-
-
-def read_image(path: str | Path, *, size: int = 224) -> Floats:
-    """Return an image file as a network that was trained on ImageNet wants it: an array (3, size, size).
-
-    The shorter side is scaled to 8/7 of `size` (256 pixels for 224), the middle is cut out, and colours are
-    standardised.
-
-    Parameters
-    ----------
-    path : str or Path
-    size : int
-        Pixels of each side.
-
-    Examples
-    --------
-    >>> from functools import partial
-    >>> small = partial(read_image, size=64)  # for `DeepClassifier(ResNet18, read=small)`
-    """
-    picture = _pillow().open(path).convert("RGB")
-    scale = size * 8 / 7 / min(picture.size)
-    picture = picture.resize([max(size, round(side * scale)) for side in picture.size])
-    left, top = ((side - size) // 2 for side in picture.size)
-    picture = picture.crop((left, top, left + size, top + size))
-    pixels = np.asarray(picture, dtype=np.float32) / 255
-    return ((pixels - _MEAN) / _SCALE).transpose(2, 0, 1)
-
-
-def _pillow() -> Any:
-    try:
-        from PIL import Image
-    except ImportError:
-        raise MissingDependencyError("Reading images needs pillow; run `pip install tuplet[deep]`.") from None
-    return Image

@@ -55,7 +55,7 @@ class ConvNet(Module):
     width : int
         Channels of the first convolution; the second has twice as many.
     grid : (int, int)
-        Rows and columns to which features are pooled: so far it is kept what stands where.
+        Rows and columns to which features are pooled: the resolution at which positions are kept.
 
     Examples
     --------
@@ -88,7 +88,7 @@ class ConvNet(Module):
         n_features = 2 * width * grid[0] * grid[1]
         self.hidden = nn.Linear(n_features, 4 * width)
         # In a layer of their own, parents begin with weights that suit their number: as some columns among
-        # hundreds of features they would hardly be heard.
+        # hundreds of features they would have little influence.
         self.parents = nn.Linear(n_parents, 4 * width, bias=False) if n_parents else None
         self.last = nn.Linear(4 * width, n_classes)
 

@@ -8,7 +8,7 @@ from typing import Any, final
 from tuplet.core.exceptions import InputError
 from tuplet.local.deep.backend import Module, torch
 
-IMAGENET = "https://download.pytorch.org/models/resnet18-f37072fd.pth"
+_IMAGENET = "https://download.pytorch.org/models/resnet18-f37072fd.pth"
 """torchvision's weights, trained on ImageNet (its `ResNet18_Weights.IMAGENET1K_V1`); 45 MB."""
 
 _OWN = ("fc.", "parents.")
@@ -73,7 +73,7 @@ class ResNet18(Module):
         """Take over weights of torchvision's `resnet18`: a file, or "imagenet" for the published ones."""
         if str(weights) == "imagenet":
             state = torch.hub.load_state_dict_from_url(
-                IMAGENET, map_location="cpu", check_hash=True, weights_only=True
+                _IMAGENET, map_location="cpu", check_hash=True, weights_only=True
             )
         else:
             state = torch.load(weights, map_location="cpu", weights_only=True)

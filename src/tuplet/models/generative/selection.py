@@ -9,13 +9,13 @@ import numpy.typing as npt
 import pandas as pd
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from tuplet.core.exceptions import InputError
 from tuplet.models.generative.networks.scores import CountScorer
 from tuplet.space.classes import ClassSpace
 from tuplet.space.features.discrete import DiscreteColumns
-from tuplet.space.features.inputs import Features, as_pandas, require_finite
+from tuplet.space.features.encoding import validated_columns
 
 
 @final
@@ -69,7 +69,7 @@ class InformationGainFilter(TransformerMixin, BaseEstimator):
                 )
         if y is None:
             raise InputError("InformationGainFilter requires y to be passed, but the target y is None.")
-        X = self._open(X, reset=True)
+        X = validated_columns(self, X, reset=True)
         space = ClassSpace.from_labels(y)
         labels = space.encode(y)
         if len(labels) != len(X):
@@ -91,7 +91,7 @@ class InformationGainFilter(TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> Any:
         """Return the columns of X that are kept, in the same container."""
         check_is_fitted(self)
-        X = self._open(X, reset=False)
+        X = validated_columns(self, X, reset=False)
         return X.iloc[:, self.support_] if isinstance(X, pd.DataFrame) else X[:, self.support_]
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
@@ -101,14 +101,6 @@ class InformationGainFilter(TransformerMixin, BaseEstimator):
         if names is None:
             names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
         return np.asarray(names, dtype=object)[self.support_]
-
-    def _open(self, X: Any, reset: bool) -> Features:
-        X = as_pandas(X)
-        if not isinstance(X, pd.DataFrame):
-            return validate_data(self, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan")
-        validate_data(self, X, skip_check_array=True, reset=reset)
-        require_finite(X)
-        return X
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -32,7 +32,7 @@ def chooses_columns(estimator: Any) -> bool:
 def takes_frames(estimator: Any) -> bool:
     """Return whether an estimator can be given a frame with columns that are no numbers.
 
-    True if what it begins with is a ColumnTransformer, a transformer whose tags say that it takes text or
+    True if what it begins with is a ColumnTransformer, a transformer whose tags state that it takes text or
     categories, as OneHotEncoder's do, or that it looks at nothing, as FunctionTransformer's do; or if it is a
     classifier that takes text by its tags, or whose categorical columns are set (`cat_features`).
     """

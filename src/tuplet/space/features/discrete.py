@@ -16,7 +16,7 @@ from scipy import sparse
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.space.containers import listing
-from tuplet.space.features.inputs import Features, as_floats, as_pandas, is_number, n_rows, unused
+from tuplet.space.features.inputs import Features, as_floats, as_pandas, holds_numbers, n_rows, unused
 from tuplet.space.features.nominal import Nominal, days, kind_of
 
 
@@ -297,7 +297,7 @@ def _numbers(column: Any, dates: bool) -> Floats:
         return np.asarray(column, dtype=float)
     if dates:
         return days(column)
-    if not is_number(column):
+    if not holds_numbers(column):
         raise InputError(f"X must hold numbers in the column {str(column.name)!r}, as in fit.")
     return as_floats(column.to_frame())[:, 0]
 

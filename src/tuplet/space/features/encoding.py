@@ -50,7 +50,7 @@ def encoder_for(X: Features, estimators: Sequence[Any]) -> FeatureEncoder | None
         raise InputError(
             f"X has columns that are no numbers; the pipeline of {name_of(alone[0])} treats them by itself,"
             " but the estimators of other class variables cannot. Begin each of those with a transformer:"
-            " make_pipeline(FeatureEncoder(), ...), from tuplet.local."
+            " make_pipeline(FeatureEncoder(), ...), from tuplet.space.features.encoding."
         )
     limit = min(0 if e is None else category_limit(e) for e in estimators)
     return FeatureEncoder(impute=requires_complete, keep_categories=limit)
@@ -108,12 +108,12 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn medians and values from an array, or a frame of pandas or polars."""
-        return self.learn(self._open(X, reset=True))
+        return self.learn(validated_columns(self, X, reset=True))
 
     def transform(self, X: Any) -> Any:
         """Columns of numbers: an array (n, w), or a frame if categories are kept."""
         check_is_fitted(self)
-        return self.apply(self._open(X, reset=False))
+        return self.apply(validated_columns(self, X, reset=False))
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
         """Names of the columns of the answer, such as "size" and "place=coast"."""
@@ -126,14 +126,6 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):
             names = given
         behind = [names[each.source] for each in self._kept]
         return np.array([*self._number_names(names), *behind], dtype=object)
-
-    def _open(self, X: Any, reset: bool) -> Features:
-        X = as_pandas(X)
-        if not isinstance(X, pd.DataFrame):
-            return validate_data(self, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan")
-        validate_data(self, X, skip_check_array=True, reset=reset)
-        require_finite(X)
-        return X
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -224,6 +216,19 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):
         rest = np.setdiff1d(np.arange(self._width), self._targets)
         answer[rest] = unused(labels, [*plain, *(names[each.source] for each in self._kept)])
         return list(answer)
+
+
+def validated_columns(transformer: BaseEstimator, X: Any, *, reset: bool) -> Features:
+    """Return X of a transformer's `fit` (`reset`) or `transform` as a float array or a pandas frame.
+
+    Columns of a frame may be of any kind. `n_features_in_` and `feature_names_in_` are set or checked.
+    """
+    X = as_pandas(X)
+    if not isinstance(X, pd.DataFrame):
+        return validate_data(transformer, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan")
+    validate_data(transformer, X, skip_check_array=True, reset=reset)
+    require_finite(X)
+    return X
 
 
 def _medians(numbers: Floats) -> Floats:

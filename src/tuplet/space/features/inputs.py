@@ -104,7 +104,7 @@ def _polars_type(column: nw.Series[Any]) -> Any:
     return "timedelta64[us]" if column.dtype == nw.Duration else None
 
 
-def is_number(column: pd.Series) -> bool:
+def holds_numbers(column: pd.Series) -> bool:
     """Return whether a column holds numbers or booleans and nothing else; missing values do not count."""
     if pd.api.types.is_numeric_dtype(column.dtype):
         return True
@@ -112,11 +112,11 @@ def is_number(column: pd.Series) -> bool:
 
 
 def number_columns(frame: pd.DataFrame) -> npt.NDArray[np.bool_]:
-    """Return for each column (d,) whether it `is_number`, without a look at most of them."""
+    """Return for each column (d,) whether it `holds_numbers`, without a look at most of them."""
     numeric = [pd.api.types.is_numeric_dtype(dtype) for dtype in frame.dtypes]
     for j, dtype in enumerate(frame.dtypes):
         if dtype.kind == "O" and not isinstance(dtype, pd.CategoricalDtype):
-            numeric[j] = is_number(frame.iloc[:, j])
+            numeric[j] = holds_numbers(frame.iloc[:, j])
     return np.array(numeric, dtype=bool)
 
 

@@ -12,7 +12,7 @@ import pandas as pd
 
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import UNKNOWN, Codes, Floats
-from tuplet.space.features.inputs import is_number
+from tuplet.space.features.inputs import holds_numbers
 
 _LENGTHS = {"timedelta64", "timedelta"}
 _DATES = {"datetime64", "datetime", "date", "period"} | _LENGTHS
@@ -21,7 +21,7 @@ _DATES = {"datetime64", "datetime", "date", "period"} | _LENGTHS
 
 def kind_of(column: pd.Series) -> Literal["number", "date", "nominal"]:
     """Return what a column holds; booleans are numbers."""
-    if is_number(column):
+    if holds_numbers(column):
         return "number"
     if isinstance(column.dtype, pd.CategoricalDtype):
         return "nominal"
@@ -117,7 +117,7 @@ class Nominal:
     def codes(self, column: pd.Series) -> Codes:
         """Return the codes (n,) of a column, `UNKNOWN` where it is missing or was not seen in fit."""
         codes, values = codes_and_values(column)
-        if not isinstance(column.dtype, pd.CategoricalDtype) and values and is_number(column):
+        if not isinstance(column.dtype, pd.CategoricalDtype) and values and holds_numbers(column):
             self._require_numbers(column)
         position = {value: code for code, value in enumerate(self.categories)}
         # A missing value has the code -1, which picks the last entry.

@@ -7,9 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from tuplet.joint.inference.plan import Plan, make_plan, plan_along
-
-Scope = tuple[int, ...]
+from tuplet.joint.inference.plan import Plan, Scope, bits, make_plan, neighbourhoods, plan_along
 
 _CHEAP = 2**14
 """Cells of a plan that is not worth improving: finding a better one would take longer than using it."""
@@ -41,7 +39,7 @@ def _greedy(
     cards: tuple[int, ...], scopes: tuple[Scope, ...], rng: np.random.Generator, *, by_fill: bool, most: int
 ) -> tuple[list[int] | None, int]:
     """Return an order and its cells, or None as soon as these exceed `most`."""
-    neighbours = _neighbourhoods(len(cards), scopes)
+    neighbours = neighbourhoods(len(cards), scopes)
     logs = [math.log(card) for card in cards]
     noise = 0.3 * rng.random(len(cards))
     costs = {v: _cost(v, neighbours, logs, by_fill) for v in range(len(cards))}
@@ -49,7 +47,7 @@ def _greedy(
     while costs:
         v = min(costs, key=lambda u: costs[u] + noise[u])
         del costs[v]
-        around = _bits(neighbours[v])
+        around = bits(neighbours[v])
         total += cards[v] * math.prod([cards[u] for u in around])
         if total > most:
             return None, total
@@ -62,7 +60,7 @@ def _greedy(
 
 def _cost(v: int, neighbours: list[int], logs: list[float], by_fill: bool) -> float:
     around = neighbours[v]
-    near = _bits(around)
+    near = bits(around)
     if by_fill:
         return sum([(around & ~neighbours[u]).bit_count() - 1 for u in near])
     return logs[v] + sum([logs[u] for u in near])
@@ -75,24 +73,6 @@ def _connect(neighbours: list[int], v: int, around: list[int]) -> set[int]:
     for u in around:
         grown = (neighbours[u] | mask) & ~(1 << u) & ~(1 << v)
         if grown & ~neighbours[u]:
-            touched.update(_bits(grown))
+            touched.update(bits(grown))
         neighbours[u] = grown
     return touched
-
-
-def _neighbourhoods(n_variables: int, scopes: tuple[Scope, ...]) -> list[int]:
-    neighbours = [0] * n_variables
-    for scope in scopes:
-        mask = sum(1 << v for v in scope)
-        for v in scope:
-            neighbours[v] |= mask & ~(1 << v)
-    return neighbours
-
-
-def _bits(mask: int) -> list[int]:
-    positions = []
-    while mask:
-        low = mask & -mask
-        positions.append(low.bit_length() - 1)
-        mask ^= low
-    return positions
