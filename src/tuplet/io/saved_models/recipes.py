@@ -29,6 +29,15 @@ from tuplet.io.saved_models import compiled
 Parts = tuple[str, tuple[Any, ...]]
 """Kind of a recipe, and what it is made of."""
 
+_NUMBERS: dict[str, Any] = {"dtype": [np.float64], "ensure_all_finite": False}
+"""How boosting checks columns of numbers; any other partial function would be code, which no file holds."""
+
+_POLARS = (
+    *("Int8", "Int16", "Int32", "Int64", "Int128", "UInt8", "UInt16", "UInt32", "UInt64", "Float32"),
+    *("Float64", "Boolean", "String", "Categorical", "Date", "Time", "Object", "Null", "Binary"),
+)
+"""Types of polars without parameters, or with none that labels need."""
+
 
 class Recipe:
     """Instructions for making an object again.
@@ -105,9 +114,6 @@ class _Reader(pickle.Unpickler):
 
 
 # -- arrays, dicts, sparse matrices ------------------------------------------------------------------------
-
-_NUMBERS: dict[str, Any] = {"dtype": [np.float64], "ensure_all_finite": False}
-"""How boosting checks columns of numbers; any other partial function would be code, which no file holds."""
 
 
 def _has_simple_keys(mapping: dict[Any, Any]) -> bool:
@@ -257,13 +263,6 @@ def _columns(obj: Any) -> Parts | None:
 def _frame(columns: list[tuple[np.ndarray, Any]], names: pd.Index, index: pd.Index) -> pd.DataFrame:
     series = {j: pd.Series(values, index, dtype) for j, (values, dtype) in enumerate(columns)}
     return pd.DataFrame(series, index=index).set_axis(names, axis=1)
-
-
-_POLARS = (
-    *("Int8", "Int16", "Int32", "Int64", "Int128", "UInt8", "UInt16", "UInt32", "UInt64", "Float32"),
-    *("Float64", "Boolean", "String", "Categorical", "Date", "Time", "Object", "Null", "Binary"),
-)
-"""Types without parameters, or with none that labels need."""
 
 
 def _polars_type(obj: Any) -> Parts | None:

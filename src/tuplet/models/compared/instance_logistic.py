@@ -99,5 +99,5 @@ class InstanceLogisticClassifier(JointClassifier):
 
     def _predict_joint(self, X: Features) -> JointDistribution:
         inputs = self._inputs(X, self.neighborhoods_.around(X) @ self.columns_)
-        nobody = np.zeros((n_rows(X), 0), dtype=np.intp)
-        return FactorGraph.independent([model.log_proba(inputs, nobody) for model in self.models_])
+        no_parents = np.zeros((n_rows(X), 0), dtype=np.intp)
+        return FactorGraph.independent([model.log_proba(inputs, no_parents) for model in self.models_])

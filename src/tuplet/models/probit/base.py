@@ -33,56 +33,6 @@ from tuplet.space.features.inputs import Features
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-
-class _ProbitReport(JointClassifier):
-    """Tables and pictures of a model that has `draws_` and `correlation_`."""
-
-    draws_: Draws
-    correlation_: Floats
-
-    def correlation_table(self, level: float = 0.95) -> pd.DataFrame:
-        """Correlations of all pairs of class variables, with credible intervals, R-hat and effective sizes.
-
-        Parameters
-        ----------
-        level : float
-            Share of the draws inside an interval.
-        """
-        check_is_fitted(self, "space_")
-        return correlation_table(self.draws_.correlations, self.space_.names, level)
-
-    def combination_table(self, x: Any, k: int = 5, level: float = 0.95) -> pd.DataFrame:
-        """Most probable combinations of one row and its marginals, with credible intervals.
-
-        Parameters
-        ----------
-        x : array or frame, shape (1, d)
-        k : int
-            Number of combinations.
-        level : float
-            Share of the draws inside an interval.
-        """
-        joint: Any = self.predict_joint(x).distribution
-        return combination_table(joint, self.space_.names, k, level)
-
-    def plot_correlations(self, *, arrange: bool = False, title: str = "", ax: Axes | None = None) -> Axes:
-        """Draw the posterior mean of the correlation matrix; see `tuplet.surface.plots.plot_correlations`."""
-        check_is_fitted(self, "space_")
-        return delegate(
-            "plot_correlations", self.correlation_, self.space_.names, arrange=arrange, title=title, ax=ax
-        )
-
-    def plot_trace(self, first: str, second: str, *, title: str = "", ax: Axes | None = None) -> Axes:
-        """Draw the correlation of two class variables, named, along the chains."""
-        check_is_fitted(self, "space_")
-        names = list(self.space_.names)
-        for name in (first, second):
-            if name not in names:
-                raise InputError(f"plot_trace: there is no class variable {name!r}; there are {names}.")
-        traces = self.draws_.correlations[:, :, names.index(first), names.index(second)]
-        return delegate("plot_trace", traces, f"{first}, {second}", title=title, ax=ax)
-
-
 _FEWEST = 10
 """Draws of a chain that an interrupted fit keeps."""
 
@@ -99,7 +49,7 @@ _LARGEST = 1e100
 """Size of a feature; squares of larger ones, which variances are made of, may overflow."""
 
 
-class ProbitModel(_ProbitReport):
+class ProbitModel(JointClassifier):
     """Binary labels: whether the components of a normal vector are positive.
 
     A model writes `_mean_settings`; `_predictors` may turn features into something else.
@@ -117,6 +67,8 @@ class ProbitModel(_ProbitReport):
     n_jobs: int | None
     progress: Show
     warm_start: bool
+    draws_: Draws
+    correlation_: Floats
 
     @abstractmethod
     def _mean_settings(self) -> MeanSettings:
@@ -280,6 +232,50 @@ class ProbitModel(_ProbitReport):
         held: Any = means if np.prod(means.shape) > _HELD else means.rows(np.arange(len(scaled)))
         return Probit(held, self.draws_.flat_correlations(), seed=self.seed_)
 
+    # -- tables and plots ---------------------------------------------------------------------------------
+
+    def correlation_table(self, level: float = 0.95) -> pd.DataFrame:
+        """Correlations of all pairs of class variables, with credible intervals, R-hat and effective sizes.
+
+        Parameters
+        ----------
+        level : float
+            Share of the draws inside an interval.
+        """
+        check_is_fitted(self, "space_")
+        return correlation_table(self.draws_.correlations, self.space_.names, level)
+
+    def combination_table(self, x: Any, k: int = 5, level: float = 0.95) -> pd.DataFrame:
+        """Most probable combinations of one row and its marginals, with credible intervals.
+
+        Parameters
+        ----------
+        x : array or frame, shape (1, d)
+        k : int
+            Number of combinations.
+        level : float
+            Share of the draws inside an interval.
+        """
+        joint: Any = self.predict_joint(x).distribution
+        return combination_table(joint, self.space_.names, k, level)
+
+    def plot_correlations(self, *, arrange: bool = False, title: str = "", ax: Axes | None = None) -> Axes:
+        """Draw the posterior mean of the correlation matrix; see `tuplet.surface.plots.plot_correlations`."""
+        check_is_fitted(self, "space_")
+        return delegate(
+            "plot_correlations", self.correlation_, self.space_.names, arrange=arrange, title=title, ax=ax
+        )
+
+    def plot_trace(self, first: str, second: str, *, title: str = "", ax: Axes | None = None) -> Axes:
+        """Draw the correlation of two class variables, named, along the chains."""
+        check_is_fitted(self, "space_")
+        names = list(self.space_.names)
+        for name in (first, second):
+            if name not in names:
+                raise InputError(f"plot_trace: there is no class variable {name!r}; there are {names}.")
+        traces = self.draws_.correlations[:, :, names.index(first), names.index(second)]
+        return delegate("plot_trace", traces, f"{first}, {second}", title=title, ax=ax)
+
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
@@ -377,7 +373,7 @@ def _warn_of_odd_labels(codes: Codes, space: ClassSpace, model: str) -> None:
 
 
 def _twins(codes: Codes) -> list[tuple[int, int]]:
-    """Pairs of columns that always agree, or never do, where both are known; constant ones do not count."""
+    """Return pairs of varying columns that always agree, or never do, where both are known."""
     found = []
     for i in range(codes.shape[1]):
         for j in range(i):
