@@ -185,7 +185,7 @@ class ChainClassifier(JointClassifier):
 
 @dataclass(frozen=True)
 class Chain:
-    """A chain whose x is fixed to some rows: the conditional that `Autoregressive` asks.
+    """A chain whose x is fixed to some rows: the conditional of an `Autoregressive`.
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ def _links(order: list[int]) -> list[Link]:
 
 
 def _random_orders(m: int, n_chains: int, rng: np.random.Generator) -> Codes:
-    """Return distinct permutations of m variables, as many as asked for or as there are."""
+    """Return distinct permutations of m variables, as many as requested or as there are."""
     wanted = min(n_chains, factorial(m)) if m < 13 else n_chains
     orders: dict[tuple[int, ...], None] = {}
     while len(orders) < wanted:

@@ -16,7 +16,7 @@ from tuplet.space.features.inputs import Features, n_rows
 
 @final
 class IndependentClassifier(JointClassifier):
-    """One classifier for each class variable, none of which knows of the others: binary relevance.
+    """One classifier for each class variable, each without the others: binary relevance.
 
     Parameters
     ----------

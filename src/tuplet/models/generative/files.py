@@ -1,6 +1,6 @@
-"""A generative classifier as a network that files can keep, and what a network says of its columns.
+"""Conversion between a generative classifier and a network that can be written to a file.
 
-Files hold names and tables. What else a classifier must know of a variable is a property of it:
+Files hold names and tables. What else a classifier needs to have of a variable is a property of it:
 `tuplet role=class values=int` for the classes and their labels, `tuplet role=feature bins=1.5,2.5` for
 numbers that are cut at edges.
 """

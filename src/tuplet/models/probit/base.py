@@ -40,7 +40,7 @@ _HELD = 2**26
 """Means of a prediction that are held in memory; more are computed on demand."""
 
 _FREE = {"n_draws", "random_state", "n_jobs", "progress", "warm_start"}
-"""Settings that may change when chains go on."""
+"""Settings that may change when chains are continued."""
 
 _MOST_ROWS = 10_000_000
 """Rows that weights may amount to."""
@@ -52,7 +52,7 @@ _LARGEST = 1e100
 class ProbitModel(JointClassifier):
     """Binary labels: whether the components of a normal vector are positive.
 
-    A model writes `_mean_settings`; `_predictors` may turn features into something else.
+    A subclass defines `_mean_settings`; its `_predictors` may transform the features.
     """
 
     n_burn: int
@@ -94,7 +94,7 @@ class ProbitModel(JointClassifier):
             self._require_unchanged(digest)
             self._continue(self._plan(X, codes), digest)
         else:
-            self.__dict__.pop("ends_", None)  # a fit that fails from here on is none to go on from
+            self.__dict__.pop("ends_", None)  # a fit that fails from here on cannot be continued
             self._learn_predictors(X)
             plan = self._plan(X, codes, reset=True)
             _warn_of_odd_labels(codes, self.space_, name)
@@ -133,7 +133,7 @@ class ProbitModel(JointClassifier):
         self._remember(chains, digest)
 
     def _require_unchanged(self, digest: str) -> None:
-        """Raise `InputError` unless the chains can go on with these rows and settings."""
+        """Raise `InputError` unless the chains can be continued with these rows and settings."""
         name = type(self).__name__
         if digest != self.digest_:
             raise InputError(
@@ -331,7 +331,7 @@ def _rows_by_weight(X: Floats, codes: Codes, sample_weight: Floats | None, model
     Raises
     ------
     InputError
-        If weights are no whole numbers: a row has latent variables, and there is no part of them.
+        If weights are not whole numbers: a row has latent variables, which cannot be divided.
     """
     order = np.lexsort(np.concatenate([codes, X], axis=1).T)
     if sample_weight is None:

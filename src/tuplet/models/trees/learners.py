@@ -68,7 +68,7 @@ def make_trees(
     learnt: Floats | None = None,
     like: TreeLearner | None = None,
 ) -> TreeLearner:
-    """Return the learner of trees that the settings of a model ask for.
+    """Return the learner of trees for the settings of a model.
 
     Parameters
     ----------

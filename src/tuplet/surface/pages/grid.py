@@ -79,7 +79,7 @@ class Cell(NamedTuple):
     spread : str
         The standard deviation, rounded.
     best : bool
-        Whether nothing in its line is better, as far as the digits tell.
+        Whether nothing in its line is better, to the digits shown.
     mark : str
         A sign behind the number.
     note : str

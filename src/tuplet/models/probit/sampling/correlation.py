@@ -72,7 +72,7 @@ class CorrelationStep(Protocol):
 
 @dataclass(frozen=True)
 class HamiltonianState:
-    """Free numbers, the correlation matrix that they stand for, and the step size so far."""
+    """Free numbers, the correlation matrix that they parametrise, and the step size so far."""
 
     matrix: Floats  # (q, q)
     theta: Floats

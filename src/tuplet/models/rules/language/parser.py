@@ -100,7 +100,7 @@ def unescape(inside: str) -> str:
 
 
 def parse(text: str, known: str = "") -> Formula:
-    """Return the formula that a text says.
+    """Return the formula of a text.
 
     From the loosest to the tightest: `<->`, `->` (and `<-`), `|`, `xor`, `&`, `!`; also in words (`iff`,
     `implies`, `or`, `xor`, `and`, `not`). `a -> b -> c` is `a -> (b -> c)`.
@@ -109,7 +109,7 @@ def parse(text: str, known: str = "") -> Formula:
     ----------
     text : str
     known : str
-        What names there are, to be said with an error.
+        The names that there are, for error messages.
     """
     try:
         reader = _Reader(text, scan(text))

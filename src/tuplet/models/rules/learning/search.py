@@ -24,7 +24,7 @@ _Found = dict[tuple[int, ...], float]
 """Patterns as ascending lines of the 0/1 tables, with their surprise."""
 
 _CRISP = 3.0
-"""Cost at which categories outside of a pattern start, q = .05: the pattern is what is looked at first."""
+"""Cost at which categories outside of a pattern start, q = .05: the search begins with the pattern."""
 
 _DRAWS, _DRAWS_PER_ROW = 20_000, 200
 """Draws that patterns are counted in, at most. They choose scopes; what is fitted is fitted exactly."""
