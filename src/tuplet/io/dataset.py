@@ -1,4 +1,4 @@
-"""What a data set is."""
+"""`Dataset`: features, labels, and what else a data set comes with."""
 
 from __future__ import annotations
 

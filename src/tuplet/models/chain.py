@@ -169,7 +169,7 @@ class ChainClassifier(JointClassifier):
 
     def _predict_joint(self, X: Features) -> JointDistribution:
         bound = [model.bind(X, parents) for model, parents in zip(self.models_, self.parents_, strict=True)]
-        kind = GridChain if all(isinstance(model, GridBound) for model in bound) else Chain
+        kind = _GridChain if all(isinstance(model, GridBound) for model in bound) else Chain
         chains = [
             kind(tuple(order.tolist()), tuple(bound[i] for i in links))
             for order, links in zip(self.orders_, self.links_, strict=True)
@@ -210,7 +210,7 @@ class Chain:
         return codes
 
 
-class GridChain(Chain):
+class _GridChain(Chain):
     """A chain of models that evaluate rows times prefixes cheaply; see `GridConditional`."""
 
     def grid(self, variable: int, rows: npt.NDArray[np.intp], codes: Codes) -> Floats:

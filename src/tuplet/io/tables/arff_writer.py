@@ -1,4 +1,4 @@
-"""ARFF files, out: MEKA's form or Mulan's."""
+"""Writer of ARFF files, in MEKA's form or Mulan's."""
 
 from __future__ import annotations
 

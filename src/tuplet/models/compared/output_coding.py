@@ -1,7 +1,7 @@
 """Codes of label vectors that are easy to predict and hard to confuse, decoded together with the labels.
 
-The codes rest on a ridge regression of the labels, whose predictions for the training rows leave each row
-out.
+A ridge regression of the labels gives predictions for the training rows that leave each row out; from these
+a metric with a large margin is learned, and the codes are its directions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the multivariate probit models have in common: chains in, a `Probit` joint out, tables of draws."""
+"""The base class of multivariate probit models: chains in, a `Probit` joint out, tables of draws."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Maps from a classifier's probabilities to believable ones, learned from rows that it has not seen."""
+"""Calibration of a classifier's probabilities, learned from rows that it has not seen."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import pandas as pd
 
 from tuplet.core.exceptions import InputError
 from tuplet.space.words import shorten
-from tuplet.surface.pages.grid import Cell, Grid, ScoreTable, lay_out
+from tuplet.surface.pages.grid import Cell, Grid, ScoreTable, score_grid
 
 _MARKDOWN_EMPHASIS = {"bold": "**", "italic": "*", "none": ""}
 
@@ -114,7 +114,7 @@ def markdown_table(
     """
     if best not in _MARKDOWN_EMPHASIS:
         raise InputError(f"markdown_table: best must be one of {list(_MARKDOWN_EMPHASIS)}, found {best!r}.")
-    grid = lay_out(
+    grid = score_grid(
         ScoreTable(
             mean, std, ranks, missing, marks, digits, greater_is_better=greater_is_better, corner=corner
         )
@@ -124,7 +124,7 @@ def markdown_table(
     aligned = [[_align_left(row[0], widths[0]), *map(_align_right, row[1:], widths[1:])] for row in rows]
     rule = "|".join([":" + "-" * (widths[0] + 1), *("-" * (width + 1) + ":" for width in widths[1:])])
     lines = [f"| {' | '.join(row)} |" for row in aligned]
-    notes = [f"- <sup>{letter}</sup> {escape_markdown(reason)}" for letter, reason in grid.notes.items()]
+    notes = [f"- <sup>{letter}</sup> {_escape_markdown(reason)}" for letter, reason in grid.notes.items()]
     return "\n".join([lines[0], f"|{rule}|", *lines[1:], *([""] if notes else []), *notes])
 
 
@@ -174,7 +174,7 @@ def text_table(
     """
     if best not in _STARS:
         raise InputError(f"text_table: best must be one of {list(_STARS)}, found {best!r}.")
-    grid = lay_out(
+    grid = score_grid(
         ScoreTable(
             mean, std, ranks, missing, marks, digits, greater_is_better=greater_is_better, corner=corner
         )
@@ -234,7 +234,7 @@ def latex_table(
     """
     if best not in _LATEX_EMPHASIS:
         raise InputError(f"latex_table: best must be one of {list(_LATEX_EMPHASIS)}, found {best!r}.")
-    grid = lay_out(
+    grid = score_grid(
         ScoreTable(
             mean, std, ranks, missing, marks, digits, greater_is_better=greater_is_better, corner=corner
         )
@@ -245,12 +245,12 @@ def latex_table(
     return "\n".join(lines)
 
 
-def escape_markdown(text: str) -> str:
+def _escape_markdown(text: str) -> str:
     r"""Return a text that Markdown shows as it is.
 
     Examples
     --------
-    >>> escape_markdown("a|b *c* d_e _f_")
+    >>> _escape_markdown("a|b *c* d_e _f_")
     'a\\|b \\*c\\* d_e \\_f\\_'
     """
     return _MARKDOWN_SPECIAL.sub(lambda found: "\\" + found.group(), text)
@@ -285,9 +285,9 @@ def display_width(text: str) -> int:
 
 
 def _markdown_rows(grid: Grid, emphasis: str) -> list[list[str]]:
-    head = [escape_markdown(text) for text in [grid.corner, *grid.models]]
+    head = [_escape_markdown(text) for text in [grid.corner, *grid.models]]
     body = [
-        [escape_markdown(name), *(_markdown_cell(cell, emphasis) for cell in line)]
+        [_escape_markdown(name), *(_markdown_cell(cell, emphasis) for cell in line)]
         for name, line in zip(grid.datasets, grid.lines, strict=True)
     ]
     foot = (
@@ -300,7 +300,7 @@ def _markdown_cell(cell: Cell, emphasis: str) -> str:
     around = emphasis if cell.best else ""
     text = f"{around}{cell.text}{around}"
     text += f" ± {cell.spread}" if cell.spread else ""
-    text += f" {escape_markdown(cell.mark)}" if cell.mark else ""
+    text += f" {_escape_markdown(cell.mark)}" if cell.mark else ""
     return text + (f" <sup>{cell.note}</sup>" if cell.note else "")
 
 

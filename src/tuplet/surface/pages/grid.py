@@ -128,7 +128,7 @@ class Grid(NamedTuple):
     notes: dict[str, str]
 
 
-def lay_out(table: ScoreTable) -> Grid:
+def score_grid(table: ScoreTable) -> Grid:
     """Return the cells of a table, checked."""
     mean = _check_mean(table)
     std, missing, marks = (

@@ -44,7 +44,7 @@ def correlation_step(
         return Metropolis(prior, eta)
     if kind == "factors":
         return Hamiltonian(n_factors=n_factors)
-    return Identity()
+    return _Identity()
 
 
 class CorrelationState(Protocol):
@@ -318,7 +318,7 @@ class IdentityState:
 
 
 @dataclass(frozen=True)
-class Identity:
+class _Identity:
     """No correlation: one univariate probit model for each label."""
 
     def start(self, q: int, n: int, rng: np.random.Generator) -> IdentityState:
