@@ -155,10 +155,6 @@ def _texts(shape: tuple[int, ...], values: list[str]) -> np.ndarray:
     return np.array(values, dtype=np.dtypes.StringDType()).reshape(shape)
 
 
-def _dict(keys: list[Any], values: list[Any]) -> dict[Any, Any]:
-    return dict(zip(keys, values, strict=True))
-
-
 def _sparse(
     format: str, is_array: bool, shape: Any, data: np.ndarray, indices: np.ndarray, indptr: np.ndarray
 ) -> Any:
@@ -178,7 +174,7 @@ _CONTAINERS: dict[str, Callable[..., Any]] = {
     "objects": _objects,
     "texts": _texts,
     "text dtype": lambda: np.dtypes.StringDType(),
-    "dict": _dict,
+    "dict": lambda keys, values: dict(zip(keys, values, strict=True)),
     "sparse": _sparse,
     "check of numbers": lambda: partial(check_array, **_NUMBERS),
 }
@@ -226,10 +222,6 @@ def _type(obj: Any) -> Parts | None:
     if pd.api.types.pandas_dtype(str(obj)) != obj:
         raise InputError(f"columns of type {obj} cannot be saved")
     return "dtype", (str(obj),)
-
-
-def _string(storage: Any, has_na: bool) -> pd.StringDtype:
-    return pd.StringDtype(storage, na_value=pd.NA if has_na else np.nan)
 
 
 def _values(column: Any) -> np.ndarray:
@@ -304,7 +296,7 @@ _FRAMES: dict[str, Callable[..., Any]] = {
     "period": lambda ordinal, freq: pd.Period(ordinal=ordinal, freq=freq),
     "interval": lambda left, right, closed: pd.Interval(left, right, closed),
     "categories": lambda categories, ordered: pd.CategoricalDtype(categories, ordered),
-    "string": _string,
+    "string": lambda storage, has_na: pd.StringDtype(storage, na_value=pd.NA if has_na else np.nan),
     "dtype": lambda name: pd.api.types.pandas_dtype(str(name)),
     "levels": lambda levels, names: pd.MultiIndex.from_arrays(levels, names=names),
     "range": lambda start, stop, step, name: pd.RangeIndex(start, stop, step, name=name),

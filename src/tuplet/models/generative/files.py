@@ -87,7 +87,7 @@ def from_network(
         parents.append(tuple(sorted(members)))
         tables.append(network.tables[old].transpose(*axes, len(members)))
     names = [network.names[old] for old in order]
-    space = ClassSpace(tuple(names[:d]), tuple(_labels(network, name) for name in names[:d]))
+    space = ClassSpace(tuple(names[:d]), tuple(np.array(_typed(network, name)) for name in names[:d]))
     features = tuple(names[d:])
     columns = tuple(_column(network, name, j) for j, name in enumerate(features))
     discrete = DiscreteColumns(features, columns, tuple(range(len(features))))
@@ -135,10 +135,6 @@ def _typed(network: Network, name: str) -> list[Any]:
         raise InputError(
             f"from_bif: the states of {name!r} are not of the type that the file states."
         ) from None
-
-
-def _labels(network: Network, name: str) -> np.ndarray:
-    return np.array(_typed(network, name))
 
 
 def _column(network: Network, name: str, j: int) -> Column:

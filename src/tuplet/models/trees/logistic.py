@@ -33,7 +33,7 @@ GRID = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0
 """Where C of the shared models and that of the shifts are looked for."""
 
 N_CHOSEN = 12
-"""Class variables that they are chosen by, at most."""
+"""Largest number of class variables by which they are chosen."""
 
 N_LEADING = 64
 """Principal axes whose coefficients a parent can shift. Along the others rows hardly differ, and the penalty

@@ -133,7 +133,9 @@ def open_sink(path: str, format: str) -> Iterator[_Sink]:
         # A pipe or device is written to; of a link, the target is replaced.
         with place.open("wb") if is_special(path) else open_atomic(place.resolve()) as file:
             packed = (
-                cast(IO[bytes], gzip.GzipFile("", "wb", fileobj=file, mtime=0)) if _is_packed(path) else file
+                cast(IO[bytes], gzip.GzipFile("", "wb", fileobj=file, mtime=0))
+                if path.endswith(".gz")
+                else file
             )
             sink = _sink(packed, format)
             yield sink
@@ -142,10 +144,6 @@ def open_sink(path: str, format: str) -> Iterator[_Sink]:
                 packed.close()
     except (FileNotFoundError, PermissionError) as error:
         raise InputError(f"--out: {path!r} cannot be written: {error.strerror}.") from None
-
-
-def _is_packed(path: str) -> bool:
-    return path.endswith(".gz")
 
 
 def _sink(file: IO[bytes], format: str) -> _Sink:

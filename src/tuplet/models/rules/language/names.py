@@ -134,13 +134,11 @@ class Names:
 
     def __str__(self) -> str:
         shown = [
-            f"{quoted(name)} ({self._categories(j)})" for j, name in enumerate(self.space.names[:_SHOWN])
+            f"{quoted(name)} ({_listing(self.space.categories[j])})"
+            for j, name in enumerate(self.space.names[:_SHOWN])
         ]
         more = self.space.n_variables - _SHOWN
         return "Known are " + ", ".join(shown) + (f" and {more} more." if more > 0 else ".")
-
-    def _categories(self, j: int) -> str:
-        return _listing(self.space.categories[j])
 
     def _fail(
         self, problem: str, position: int, text: str, wrong: str = "", right: list[str] | None = None
