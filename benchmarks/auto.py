@@ -1,7 +1,7 @@
 """The model to start with, as it comes: one call, a time budget, no look at the test rows.
 
 Five sets with ten minutes each on two cores: emotions, scene and yeast with their standard split, Rf1 and
-Adult with the first of three shuffled folds (seed 0). Beside it stand the figures that were asked for, those
+Adult with the first of three shuffled folds (seed 0). The target values are shown for comparison, those
 of the best peers, and the held-out log-likelihood that the model itself expected. Then all sets with a minute
 each, beside a forest and ten averaged chains of scikit-learn, fitted to the same rows (standard split, or the
 first of three shuffled folds); chains on the sets of rcv1 would take hours and are left out there. Then all
@@ -94,7 +94,7 @@ def wanted(dataset: str, budget: float, fold: int = 0, name: str = "auto") -> bo
 
 
 def measure(dataset: str, name: str, budget: float, fold: int = 0) -> dict[str, Any]:
-    """Fit a model to training rows and ask it about the test rows, or read what an earlier run found."""
+    """Fit a model to training rows and predict the test rows, or read the result of an earlier run."""
     file = file_of(dataset, name, budget, fold)
     if file.exists():
         return json.loads(file.read_text())
@@ -133,7 +133,7 @@ def measure(dataset: str, name: str, budget: float, fold: int = 0) -> dict[str, 
 
 
 def five() -> None:
-    """Print ten minutes on each of five sets beside what was asked for."""
+    """Print ten minutes on each of five sets beside the target values."""
     runs = {name: measure(name, "auto", LONG) for name in FIVE}
     for score, wanted in WANTED.items():
         ours = pd.Series({name: run[score] for name, run in runs.items()})

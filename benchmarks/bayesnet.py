@@ -1,7 +1,7 @@
 """Bayesian networks over the class variables beside independent models, chains and powersets.
 
 The paper's study of tabular sets (Tables 2 and 3, Figures 2 and 3) by our own run: the sets at hand with 2 to
-14 class variables and features that allow thousands of fits, numeric targets cut as the manifest says; ten
+14 class variables and features that allow thousands of fits, numeric targets cut as in the manifest; ten
 iterative-stratified folds, of Adult, Rf1 and yeast the first three; logistic regression (LR, C = 1) and naive
 Bayes (NB, Gaussian and categorical) as local models. Losses are Hamming loss of the most probable labels and
 subset 0/1 loss of the most probable combination, one fit for both: GBNC-H and GBNC-S are two decisions from

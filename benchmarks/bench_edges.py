@@ -1,7 +1,7 @@
 """Edge fits of a conditional tree against one scikit-learn call per edge and value: CPU time, one thread.
 
 yeast, its training rows (standard split), features standardised; all 182 edges between its 14 labels, three
-folds: what a tree needs to know before it chooses its edges. scikit-learn fits one logistic regression to the
+folds: what the choice of the edges of a tree is based on. scikit-learn fits one logistic regression to the
 rows of each value of the parent (the frequencies of labels where there is only one). "the same models" are
 those fits by our compiled solver; "as TreeClassifier fits them" are penalised shifts of the model without the
 parent. The penalty is TreeClassifier's choice for its own, and for separate models the best of five on these

@@ -57,7 +57,7 @@ def peer_network(tables: list[tuple[tuple[int, ...], np.ndarray]]) -> gum.BayesN
 
 
 def peer_marginals(engine: gum.ShaferShenoyInference, likelihood: np.ndarray) -> np.ndarray:
-    """Marginals of all variables for one row's likelihoods (m, 2), as pyAgrum's users ask for them."""
+    """Marginals of all variables for one row's likelihoods (m, 2), as pyAgrum's users compute them."""
     engine.setEvidence({f"v{v}": row.tolist() for v, row in enumerate(likelihood)})
     engine.makeInference()
     return np.array([engine.posterior(v).toarray() for v in range(M)])

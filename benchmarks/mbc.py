@@ -50,7 +50,7 @@ ROWS, FOLDS = 5000, 5
 
 
 class Source(NamedTuple):
-    """A network, how problems are drawn from it, and what the paper's Table 1 says of it."""
+    """A network, how problems are drawn from it, and its entries in the paper's Table 1."""
 
     n_draws: int
     n_folds: int
@@ -118,7 +118,7 @@ class Measured(BaseEstimator):
         return self
 
     def predict_joint(self, X: Any) -> Any:
-        """Return the model's joint, which computes nothing before it is asked."""
+        """Return the model's joint, which computes nothing before it is queried."""
         return self.model_.predict_joint(X)
 
     def predict(self, X: Any, *, loss: Any = "hamming") -> Any:

@@ -7,7 +7,7 @@ probabilities of their labels, each lifted to at least 1e-4; the last table coun
 was needed for a true label. Ours has no such floor.
 
 The figures from the project's beginning stand beside, because some were measured by another rule: those of
-chains agree with probabilities along the true labels, which nobody has at prediction. A model counts as met
+chains agree with probabilities along the true labels, which are unknown at prediction. A model counts as met
 only if it reaches both.
 
     TUPLET_DATA=folder/of/sets python benchmarks/run.py peers

@@ -104,7 +104,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 
 
 def kept(key: str, compute: Callable[[], dict[str, Any]]) -> dict[str, Any] | None:
-    """Return a result from disk, or compute it and keep it; None if it is not there and only asked for."""
+    """Return a result from disk, or compute it and keep it; None if it is missing and not to be computed."""
     path = CACHE / f"{re.sub('[^A-Za-z0-9.-]+', '_', key)}.json"
     if path.exists():
         return dict(json.loads(path.read_text()))

@@ -53,7 +53,7 @@ MEASURES = {
 
 
 def outcome(name: str, number: int, method: str, *, run: bool = True) -> Outcome | None:
-    """Return what a method says about the test rows of a fold, from disk if it is there."""
+    """Return the predictions of a method for the test rows of a fold, from disk if they are there."""
     if method == "BOOMER":
         return _boomer(name, number)
     path = CACHE / "results" / f"{name}_{number}_{method.replace(' ', '_')}.npz"

@@ -22,7 +22,7 @@ LEAST = 1e-3
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a method says about the n test rows.
+    """The predictions of a method for the n test rows.
 
     Parameters
     ----------
@@ -61,12 +61,12 @@ def independent(beliefs: np.ndarray, labels: np.ndarray, note: str = "") -> Outc
 
 
 def base(fold: Fold) -> Outcome:
-    """Return what the forests say (BR)."""
+    """Return the predictions of the forests (BR)."""
     return independent(fold.test.beliefs, fold.test.labels)
 
 
 def base_platt(fold: Fold) -> Outcome:
-    """Return what the forests say after Platt scaling."""
+    """Return the predictions of the forests after Platt scaling."""
     return independent(platt_scaled(fold)[1].beliefs, fold.test.labels)
 
 

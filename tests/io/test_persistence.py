@@ -36,7 +36,7 @@ from tuplet.core.exceptions import ModelFileError
 from tuplet.evaluate import StratifiedFolds
 from tuplet.io.saved_models import load_model, read_header, save_model
 from tuplet.io.saved_models.recipes import rewrite
-from tuplet.io.saved_models.registry import NAMES, walk
+from tuplet.io.saved_models.registry import NAMES, schema_nodes
 from tuplet.joint import Enumerate, MonteCarlo
 from tuplet.joint.base import all_outcomes
 from tuplet.joint.inference import BeliefPropagation
@@ -76,7 +76,7 @@ def through_a_file(model, tmp_path, **settings):
 def types_in(data):
     """Return "module:class" of every node of what skops wrote."""
     schema = json.loads(zipfile.ZipFile(io.BytesIO(data)).read("schema.json"))
-    return {f"{node['__module__']}:{node['__class__']}" for node, _ in walk(schema)}
+    return {f"{node['__module__']}:{node['__class__']}" for node, _ in schema_nodes(schema)}
 
 
 def assert_registered(model):

@@ -16,7 +16,7 @@ from tuplet.core.exceptions import InputError, MissingDependencyError
 from tuplet.surface.comparisons import latex_table, markdown_table, text_table
 from tuplet.surface.comparisons.tables import display_width, escape_latex
 from tuplet.surface.pages import Picture, PlainTable, ScoreTable, Section, html_page
-from tuplet.surface.pages.grid import lay_out
+from tuplet.surface.pages.grid import score_grid
 
 mpl.use("Agg")
 
@@ -43,7 +43,7 @@ HOSTILE = [
 
 def best_of(**options):
     """Names of the models that are marked, for each data set."""
-    grid = lay_out(ScoreTable(**options))
+    grid = score_grid(ScoreTable(**options))
     return [[grid.models[j] for j, cell in enumerate(line) if cell.best] for line in grid.lines]
 
 
@@ -64,7 +64,7 @@ def test_all_that_round_to_the_best_are_marked():
 )
 def test_nothing_in_a_line_is_printed_better_than_the_marked(values, digits, greater):
     mean = pd.DataFrame([values], columns=[f"m{i}" for i in range(len(values))], dtype=float)
-    (cells,) = lay_out(ScoreTable(mean, digits=digits, greater_is_better=greater)).lines
+    (cells,) = score_grid(ScoreTable(mean, digits=digits, greater_is_better=greater)).lines
     printed = [float(cell.text) if cell.is_number else None for cell in cells]
     known = [number for number in printed if number is not None]
     best = (max if greater else min)(known, default=None)
@@ -75,7 +75,7 @@ def test_signs_letters_and_numbers_that_are_not_whole_truths():
     mean = MEAN.copy()
     missing = MISSING.copy()
     missing.loc["emotions", "chain"] = "fold 2 failed"
-    grid = lay_out(ScoreTable(mean, missing=missing))
+    grid = score_grid(ScoreTable(mean, missing=missing))
     texts = [[cell.text for cell in line] for line in grid.lines]
     assert texts == [
         ["0.310", "0.310", "0.120"],
@@ -89,7 +89,7 @@ def test_signs_letters_and_numbers_that_are_not_whole_truths():
 
 def test_infinite_scores_lose_and_have_no_deviation():
     mean = pd.DataFrame([[-np.inf, -2.0]], index=["s"], columns=["a", "b"])
-    (line,) = lay_out(ScoreTable(mean, std=mean.abs())).lines
+    (line,) = score_grid(ScoreTable(mean, std=mean.abs())).lines
     assert [(cell.text, cell.spread, cell.best) for cell in line] == [
         ("-∞", "", False),
         ("-2.000", "2.000", True),
@@ -99,7 +99,7 @@ def test_infinite_scores_lose_and_have_no_deviation():
 def test_many_reasons_have_different_letters():
     names = [f"s{i}" for i in range(60)]
     mean = pd.DataFrame({"a": np.nan, "b": 1.0}, index=names)
-    notes = lay_out(ScoreTable(mean, missing=pd.DataFrame({"a": names}, index=names))).notes
+    notes = score_grid(ScoreTable(mean, missing=pd.DataFrame({"a": names}, index=names))).notes
     assert list(notes.values()) == names
     assert [*notes][24:28] == ["y", "z", "aa", "bb"]
 

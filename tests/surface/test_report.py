@@ -150,7 +150,7 @@ class Reader(HTMLParser):
 def unrendered(monkeypatch):
     """Pictures are drawn but not written out, which takes most of the time."""
     monkeypatch.setattr("tuplet.surface.pages.page.inline_svg", lambda figure, prefix, label: "<svg></svg>")
-    monkeypatch.setattr("tuplet.surface.plots.calibration.lay_out", lambda ax: None)
+    monkeypatch.setattr("tuplet.surface.plots.calibration.apply_layout", lambda ax: None)
 
 
 # -- every model -------------------------------------------------------------------------------------------

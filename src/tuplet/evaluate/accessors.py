@@ -1,4 +1,4 @@
-"""Views of a comparison: statistical tests, pictures, and a page with all of them."""
+"""`Comparison.tests` and `Comparison.plot`: statistical tests and plots of a comparison."""
 
 from __future__ import annotations
 

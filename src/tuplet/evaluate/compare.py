@@ -62,7 +62,7 @@ def compare(
         `scorer(model, X, Y)`; greater is better. A score that a stored fit lacks means a new fit.
     calibration : bool, default True
         Whether to keep what calibration plots need: marginals and the mode, which some joints are slow to
-        give where the scores do not ask for them.
+        give where the scores do not need them.
     n_jobs : int, optional
         Fits at the same time, by joblib; a backend chosen with `joblib.parallel_config` is respected.
     cache : path, optional

@@ -318,7 +318,7 @@ def _why(line: dict[Any, Any], score: str) -> str:
 
 
 def _newest(records: Iterable[Record]) -> list[Record]:
-    """Return the records without those of a model's earlier settings, or of earlier data, and say so."""
+    """Return the records without those of a model's earlier settings, or of earlier data, with a warning."""
     everything = sorted(records, key=lambda record: record.get("finished", 0.0))
     plan = {r["dataset"]: r["plan"] for r in everything}  # one for all models, or folds would not be alike
     alike = [r for r in everything if r["plan"] == plan[r["dataset"]]]

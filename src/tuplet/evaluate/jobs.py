@@ -81,7 +81,7 @@ class Job:
         return describe(self.estimator)
 
     @cached_property
-    def asked(self) -> dict[str, str]:
+    def scorer_texts(self) -> dict[str, str]:
         """The scorers as texts, by name."""
         return {name: describe(scorer) for name, scorer in self.scorers.items()}
 
@@ -239,7 +239,7 @@ def run_job(job: Job, terms: Terms, store: Store | None) -> tuple[Job, Record]:
     except Exception as error:
         done = _without_scores("failed", "") | failed(error)
     conditions = {"time_limit": terms.time_limit, "n_threads": terms.n_threads, "finished": time.time()}
-    record = job.identity | done | conditions | {"scorers": job.asked}
+    record = job.identity | done | conditions | {"scorers": job.scorer_texts}
     return job, record if store is None else _kept(record, job, store)
 
 
@@ -324,6 +324,6 @@ def _reusable(record: Record | None, job: Job, terms: Terms) -> bool:
     known, retry = record.get("scorers", {}), record.get("retry") or ()
     same = all(
         known.get(name) == text and name in record["scores"] and name not in retry
-        for name, text in job.asked.items()
+        for name, text in job.scorer_texts.items()
     )
     return record["status"] == "ok" and calibrated and same

@@ -1,4 +1,4 @@
-"""What a data set is."""
+"""`Dataset`: features, labels, and what else a data set comes with."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Dataset:
     X : pandas DataFrame, shape (n, d)
         Features.
     Y : pandas DataFrame, shape (n, m)
-        Class variables; a missing value is a label that nobody knows.
+        Class variables; a missing value is an unknown label.
     description : str
         Origin, licence, meaning of the columns.
     train : array of bool, shape (n,), optional

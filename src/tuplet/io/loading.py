@@ -37,7 +37,7 @@ _TIMEOUT = 30.0
 
 
 @dataclass(frozen=True)
-class OpenMLSet:
+class _OpenMLSet:
     """The query that finds a multi-label set on OpenML, and the size that it must have."""
 
     query: dict[str, Any]
@@ -47,8 +47,8 @@ class OpenMLSet:
 
 
 OPENML = {
-    "emotions": OpenMLSet({"data_id": 40589}, 593, 72, 6),
-    "yeast": OpenMLSet({"name": "yeast", "version": 4}, 2417, 103, 14),
+    "emotions": _OpenMLSet({"data_id": 40589}, 593, 72, 6),
+    "yeast": _OpenMLSet({"name": "yeast", "version": 4}, 2417, 103, 14),
 }
 """Sets that OpenML has with the same rows, features and labels as the collections that papers use."""
 
@@ -161,7 +161,7 @@ def _unknown(name: str) -> str:
 # -- OpenML ------------------------------------------------------------------------------------------------
 
 
-def _fetch(name: str, known: OpenMLSet) -> Dataset:
+def _fetch(name: str, known: _OpenMLSet) -> Dataset:
     """Return a set as OpenML has it, with labels 0 and 1."""
     query = ", ".join(f"{key} {value}" for key, value in known.query.items())
     try:

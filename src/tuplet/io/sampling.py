@@ -38,7 +38,7 @@ def sample_mdc_problem(
     X, Y : pandas DataFrames, shapes (n_samples, d) and (n_samples, m)
         Columns are pandas Categoricals with all states of the network, in its order. X holds every variable
         that is no class variable; to keep the informative ones, put an `InformationGainFilter` before the
-        model, so that it sees the training rows alone.
+        model, so that it is fitted to the training rows alone.
 
     References
     ----------

@@ -1,8 +1,7 @@
 """Models: X in, a joint distribution of the class variables out.
 
 `JointClassifier` is the contract; each model is one file, or one folder with its relatives. `compared` has
-methods that the papers compare theirs with.
-`DecisionClassifier` ties a model to a loss.
+methods that the papers compare theirs with. `DecisionClassifier` ties a model to a loss.
 """
 
 from typing import TYPE_CHECKING

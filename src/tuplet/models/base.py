@@ -31,7 +31,7 @@ from tuplet.space.features.inputs import Features, as_pandas, n_rows, take_rows
 
 
 class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
-    """A model of several class variables together: a scikit-learn classifier that also tells `predict_joint`.
+    """A model of several class variables together: a scikit-learn classifier with `predict_joint`.
 
     A new model writes `__init__` (which only stores), `_fit` and `_predict_joint`; validation, labels,
     decisions and scikit-learn's conventions come from here. `_fit` never sees labels, only codes.
@@ -73,7 +73,7 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
     """Whether `_fit` does without rows of weight zero; not where users name rows by their positions."""
 
     _keeps_frames: ClassVar[bool] = False
-    """Whether `_fit` gets a frame wherever one came in: models inside of a model want its names."""
+    """Whether `_fit` gets a frame wherever one came in: models inside of a model need its names."""
 
     _takes_unlabelled: ClassVar[bool] = False
     """Whether `_fit` takes class variables of which no label is known."""
@@ -88,7 +88,7 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
 
     @property
     def _goes_on(self) -> bool:
-        """Whether `fit` would go on from the last one, which is then kept if it fails; mostly it does not."""
+        """Whether `fit` would continue the last fit, which is then kept if it fails."""
         return False
 
     def _estimators(self, names: tuple[str, ...] | None = None) -> list[Any]:
@@ -148,7 +148,7 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
 
     @contextmanager
     def _kept_on_failure(self) -> Iterator[None]:
-        """Give a model that goes on from its last fit all that it had back if it cannot go on."""
+        """Restore a model that continues its last fit if the new one fails."""
         before = vars(self).copy() if self._goes_on else None
         try:
             yield
@@ -257,7 +257,7 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of rows in which every label is right, as scikit-learn scores several outputs.
 
-        A label that is missing in `y` is not asked for; one that was not there in training is never right.
+        Labels that are missing in `y` are not counted; one that was not there in training is never right.
         """
         answer = self.predict(X)
         return exact_match(y, answer, sample_weight=sample_weight, space=self.space_)
@@ -283,8 +283,8 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
         path : str or Path
             An existing file is replaced, and only when the new one is complete.
         X : array, sparse matrix or frame, shape (n, d), optional
-            Rows to look at, best some that the model has not seen; without them the page tells of the model
-            and of its class variables only.
+            Rows to describe, preferably not those of the training; without them the page is about the model
+            and its class variables only.
         Y : labels of these rows, shape (n, m), optional
             For scores, reliability and the most surprising rows; missing ones are allowed.
         title : str, optional
@@ -292,7 +292,7 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
         n_examples : int
             Rows that are shown as examples, and as the most surprising ones.
         loss : str or Loss
-            A loss whose mean is told along with the other scores.
+            A loss whose mean is shown with the other scores.
 
         Examples
         --------

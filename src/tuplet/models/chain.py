@@ -169,7 +169,7 @@ class ChainClassifier(JointClassifier):
 
     def _predict_joint(self, X: Features) -> JointDistribution:
         bound = [model.bind(X, parents) for model, parents in zip(self.models_, self.parents_, strict=True)]
-        kind = GridChain if all(isinstance(model, GridBound) for model in bound) else Chain
+        kind = _GridChain if all(isinstance(model, GridBound) for model in bound) else Chain
         chains = [
             kind(tuple(order.tolist()), tuple(bound[i] for i in links))
             for order, links in zip(self.orders_, self.links_, strict=True)
@@ -185,7 +185,7 @@ class ChainClassifier(JointClassifier):
 
 @dataclass(frozen=True)
 class Chain:
-    """A chain whose x is fixed to some rows: the conditional that `Autoregressive` asks.
+    """A chain whose x is fixed to some rows: the conditional of an `Autoregressive`.
 
     Parameters
     ----------
@@ -210,7 +210,7 @@ class Chain:
         return codes
 
 
-class GridChain(Chain):
+class _GridChain(Chain):
     """A chain of models that evaluate rows times prefixes cheaply; see `GridConditional`."""
 
     def grid(self, variable: int, rows: npt.NDArray[np.intp], codes: Codes) -> Floats:
@@ -224,7 +224,7 @@ def _links(order: list[int]) -> list[Link]:
 
 
 def _random_orders(m: int, n_chains: int, rng: np.random.Generator) -> Codes:
-    """Return distinct permutations of m variables, as many as asked for or as there are."""
+    """Return distinct permutations of m variables, as many as requested or as there are."""
     wanted = min(n_chains, factorial(m)) if m < 13 else n_chains
     orders: dict[tuple[int, ...], None] = {}
     while len(orders) < wanted:

@@ -1,4 +1,4 @@
-"""Which rows a model that is asked about a row must not have seen: folds that depend on the rows alone."""
+"""Folds for out-of-fold predictions, which depend on the rows alone."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def fold_weights(X: Features, codes: Codes, sample_weight: Floats | None, n_fold
     The fold of a row follows from a digest of its features and codes: it depends neither on the order of the
     rows nor on a random number. Equal rows go to one fold after the other, and a row of weight 3 counts as
     three of them; so whole weights mean what repeated rows mean. Others, such as weights that balance
-    classes, say how important a row is, not how often it was seen: then every row is in one fold, and nothing
-    is asked about it that has seen a part of it.
+    classes, are importances, not counts: then every row is in one fold, and no model that was fitted to a
+    part of it predicts it.
     """
     weights = np.ones(len(codes)) if sample_weight is None else sample_weight
     if (weights % 1).any():
@@ -63,7 +63,7 @@ def _row_keys(frame: pd.DataFrame) -> pd.Series:
         return pd.util.hash_pandas_object(frame, index=False)
     except TypeError:
         for j in range(frame.shape[1]):
-            codes_and_values(frame.iloc[:, j])  # says which one holds what cannot be compared
+            codes_and_values(frame.iloc[:, j])  # raises an error with the name of the column
         raise
 
 

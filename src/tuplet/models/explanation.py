@@ -131,7 +131,7 @@ class LocalNetwork:
         return frame.sort_values("strength", ascending=False, ignore_index=True, kind="stable")
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the graph with these strengths; boxes tell the most probable labels (needs matplotlib)."""
+        """Draw the graph with these strengths; boxes show the most probable labels (needs matplotlib)."""
         warn_estimated("plot", self.joint)
         labels, chances = self._labels
         notes = [f"{clip(label, 16)} {chance_text(p)}" for label, p in zip(labels, chances, strict=True)]

@@ -15,14 +15,14 @@ Pairs: TypeAlias = Sequence[tuple[int | str, int | str]]
 """Edges (parent, child)."""
 
 
-class GivenEdges(NamedTuple):
+class _GivenEdges(NamedTuple):
     """Edges that must be there and edges that must not, by positions."""
 
     required: list[Edge]
     forbidden: list[Edge]
 
 
-def given_edges(model: Any, most: int) -> GivenEdges:
+def given_edges(model: Any, most: int) -> _GivenEdges:
     """Return the edges that the parameters `required` and `forbidden` of a model name, checked.
 
     Parameters
@@ -32,7 +32,7 @@ def given_edges(model: Any, most: int) -> GivenEdges:
     most : int
         Largest number of parents of a variable.
     """
-    rules = GivenEdges(edge_positions(model, "required"), edge_positions(model, "forbidden"))
+    rules = _GivenEdges(edge_positions(model, "required"), edge_positions(model, "forbidden"))
     both = sorted(set(rules.required) & set(rules.forbidden))
     if both:
         raise InputError(

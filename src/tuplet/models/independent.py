@@ -16,7 +16,7 @@ from tuplet.space.features.inputs import Features, n_rows
 
 @final
 class IndependentClassifier(JointClassifier):
-    """One classifier for each class variable, none of which knows of the others: binary relevance.
+    """One classifier for each class variable, each without the others: binary relevance.
 
     Parameters
     ----------
@@ -57,5 +57,5 @@ class IndependentClassifier(JointClassifier):
         self.models_ = fit_local_models(self, links, X, codes, sample_weight)
 
     def _predict_joint(self, X: Features) -> JointDistribution:
-        nobody = np.zeros((n_rows(X), 0), dtype=np.intp)
-        return FactorGraph.independent([model.log_proba(X, nobody) for model in self.models_])
+        no_parents = np.zeros((n_rows(X), 0), dtype=np.intp)
+        return FactorGraph.independent([model.log_proba(X, no_parents) for model in self.models_])

@@ -179,22 +179,22 @@ class Neighborhoods:
     def among_training(self) -> sparse.csr_array:
         """Return how much of each training row is near each training row, (n, n), itself left out once."""
         n = len(self.weights)
-        asked = min(self._n_asked, n - 1)
+        n_near = min(self._n_queried, n - 1)
         near = np.zeros((n, 0), dtype=np.intp)
-        if asked:
-            near = self.search.kneighbors(None, asked, return_distance=False)
+        if n_near:
+            near = self.search.kneighbors(None, n_near, return_distance=False)
         own = np.arange(n)[:, None]
         weights = np.hstack([np.maximum(self.weights[own] - 1.0, 0.0), self.weights[near]])
         return self._matrix(np.hstack([own, near]), weights)
 
     def around(self, X: Features) -> sparse.csr_array:
         """Return how much of each training row is near each row of X, (rows of X, n)."""
-        asked = min(self._n_asked, len(self.weights))
-        near = self.search.kneighbors(self.scaler.transform(X), asked, return_distance=False)
+        n_near = min(self._n_queried, len(self.weights))
+        near = self.search.kneighbors(self.scaler.transform(X), n_near, return_distance=False)
         return self._matrix(near, self.weights[near])
 
     @property
-    def _n_asked(self) -> int:
+    def _n_queried(self) -> int:
         """Rows that surely weigh k together, the lightest ones, if one unit is left out."""
         total = np.cumsum(np.sort(self.weights))
         return int(np.searchsorted(total, self.k + 1.0 - 1e-9)) + 1

@@ -17,7 +17,7 @@ from tuplet.prediction.estimates import warn_outside
 from tuplet.space.features.inputs import Features
 
 _LEFT_OUT = 0.2
-"""Share of rows that may lack a label before a fit says so."""
+"""Share of rows that may lack a label before a fit warns."""
 
 
 @final

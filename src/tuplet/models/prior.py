@@ -1,4 +1,4 @@
-"""The baseline of every table: labels without a look at x."""
+"""The baseline of comparisons: frequencies of the labels, without x."""
 
 from __future__ import annotations
 

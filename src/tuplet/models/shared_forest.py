@@ -24,10 +24,10 @@ from tuplet.space.features.estimators import name_of, seeded
 from tuplet.space.features.inputs import Features, require_size
 
 _MET_CELLS = 2**24
-"""Rows times label patterns that are looked at to learn how much to believe of leaves."""
+"""Rows times label patterns that are used to learn the weight of the leaves."""
 
 _LEAST = 1e-4
-"""Least share of what no leaf says: combinations that training rows lack must not be impossible."""
+"""Least weight of the product of marginals: combinations that training rows lack must not be impossible."""
 
 
 @final
@@ -42,15 +42,15 @@ class SharedForestClassifier(JointClassifier):
     Parameters
     ----------
     estimator : forest, optional
-        A `RandomForestClassifier`, or an `ExtraTreesClassifier` with `bootstrap=True`. Unless told, 100
-        extremely random trees that look at half of the features, with two rows in a leaf at least.
+        A `RandomForestClassifier`, or an `ExtraTreesClassifier` with `bootstrap=True`. By default 100
+        extremely random trees that try half of the features, with at least two rows in a leaf.
     random_state : int, Generator or None
         Seed of a forest that has none.
 
     Attributes
     ----------
     forest_ : forest
-        Its splits: `apply` and `feature_importances_` work, but what its leaves say is kept elsewhere.
+        Its splits: `apply` and `feature_importances_` work, but its leaves are kept elsewhere.
     combination_share_ : float
         Weight of the combinations that training rows show, against the product of marginals.
     prior_share_ : float
@@ -136,9 +136,9 @@ class SharedForestClassifier(JointClassifier):
         if not self.combination_share_ > 0:
             return product
         combinations = met[:, self._is_complete]
-        nobody = combinations.sum(axis=1) == 0  # was met in any leaf: then there are marginals only
-        combinations[nobody] = 1.0
-        shares = np.where(nobody, 0.0, self.combination_share_)
+        empty = combinations.sum(axis=1) == 0  # no training row in any leaf: then there are marginals only
+        combinations[empty] = 1.0
+        shares = np.where(empty, 0.0, self.combination_share_)
         with np.errstate(divide="ignore"):
             atoms = Atoms(self.space_.cards, self._patterns[self._is_complete][None], np.log(combinations))
             return Mixture(np.log(np.stack([shares, 1 - shares], axis=1)), (atoms, product))

@@ -1,3 +1,3 @@
-"""What people see: plots, pages, reports and the command line."""
+"""Presentation: plots, pages, reports and the command line."""
 
 __all__: list[str] = []

@@ -41,7 +41,7 @@ def default_peers(
     Returns
     -------
     dict of str to PeerClassifier
-        Not fitted. "MLP" and those of scikit-multilearn take binary class variables only, and say so.
+        Not fitted. "MLP" and those of scikit-multilearn take binary class variables only.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def _multilearn(n_jobs: int | None, random_state: int) -> dict[str, PeerClassifi
         "MLkNN": PeerClassifier(_scaled(MLkNN(n_jobs=n_jobs)), multiclass=None),
         "LabelPowerset(logistic)": PeerClassifier(LabelPowerset(_logistic()), multiclass=None),
         "LabelPowerset(forest)": PeerClassifier(LabelPowerset(forest), multiclass=None),
-        # It draws the sets of labels from Python's own generator and knows no seed.
+        # It draws the sets of labels from Python's own generator and has no parameter for a seed.
         "RAkELd(logistic)": PeerClassifier(RakelD(_logistic()), multiclass=None, random_state=random_state),
     }
 

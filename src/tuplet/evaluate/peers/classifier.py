@@ -70,7 +70,7 @@ class PeerClassifier(JointClassifier):
     *Floor.* A label whose probability is below the floor has exactly the floor; the other labels of that
     variable shrink in proportion, so that the distribution stays one. The floor belongs to the single label,
     and so it is applied here, before labels are multiplied: from the joint alone a row with one impossible
-    label and good others cannot be told from one in which all are impossible. As a product keeps its
+    label and good others cannot be distinguished from one in which all are impossible. As a product keeps its
     factors as marginals, `n_floored` finds the lifted labels again in the prediction, and nothing has to be
     remembered.
 
@@ -138,7 +138,7 @@ class PeerClassifier(JointClassifier):
             raise InputError(f"{name_of(peer)} takes no sample_weight; fit without weights.")
         weights = weight_arguments(peer, sample_weight)
         with _global_seed(self.random_state), warnings.catch_warnings():
-            # A single column stays a matrix, because some peers take nothing else; the others say so.
+            # A single column stays a matrix, because some peers take nothing else; the others warn.
             warnings.simplefilter("ignore", DataConversionWarning)
             peer.fit(X, Y, **weights)
         return peer
@@ -262,7 +262,7 @@ def _own_answers(peer: Any, X: Features) -> Codes:
 
 @contextmanager
 def _global_seed(seed: int | None) -> Iterator[None]:
-    """Seed the generators that are nobody's own, and put them back."""
+    """Seed the global generators of Python and NumPy, and restore them afterwards."""
     if seed is None:
         yield
         return

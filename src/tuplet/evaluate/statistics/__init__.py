@@ -3,7 +3,7 @@
 Scores come as a pandas DataFrame, a row for each data set (or fold) and a column for each model; GREATER IS
 BETTER, so pass the negative of a loss. Rows with a gap are left out; every result has their number.
 
-| question | ask |
+| question | function |
 |---|---|
 | do any of the models differ? | `friedman`, `friedman_aligned` |
 | which pairs differ? | `nemenyi`, `conover`, `all_pairs` |

@@ -33,7 +33,7 @@ def aligned_ranks(values: Floats) -> Floats:
 
 
 def mean_ranks(ranks: Floats, complete: Complete, name: str) -> pd.Series:
-    """Average ranks by model; `attrs` says how many rows there were and how many were left out."""
+    """Average ranks by model; `attrs` has the numbers of rows used and left out."""
     series = pd.Series(ranks.mean(axis=0), index=complete.models, name=name)
     series.attrs.update(n_rows=len(ranks), n_left_out=complete.n_left_out)
     return series

@@ -34,10 +34,10 @@ def complete_rows(
     Parameters
     ----------
     query : str
-        Who asks, for messages.
+        Name of the calling function, for messages.
     scores : DataFrame, rows are data sets, columns are models
     models : sequence, optional
-        The columns to look at; gaps in others do not matter.
+        The columns to use; gaps in others do not matter.
     finite : bool
         Whether infinite scores are an error, because differences are taken; ranks can live with them.
     """

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tuplet.core.exceptions import ModelFileError
-from tuplet.io.saved_models.registry import SCHEMA, is_ours, path_of, walk
+from tuplet.io.saved_models.registry import SCHEMA, is_ours, path_of, schema_nodes
 
 _VALUES = frozenset(
     {
@@ -123,7 +123,7 @@ def approve(data: bytes, trusted: Collection[str] = ()) -> list[str]:
         approved = {*_VALUES, *_PRIVATE, *_NUMPY, *trusted}
         known: dict[Any, _Node] = {}
         owners: dict[str, Any] = {}
-        for state, role in walk(schema):
+        for state, role in schema_nodes(schema):
             node = _node(state, role)
             if is_ours(node.name):
                 approved.add(".".join(path_of(node.loader, node.name)))

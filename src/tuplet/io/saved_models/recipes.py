@@ -29,6 +29,15 @@ from tuplet.io.saved_models import compiled
 Parts = tuple[str, tuple[Any, ...]]
 """Kind of a recipe, and what it is made of."""
 
+_NUMBERS: dict[str, Any] = {"dtype": [np.float64], "ensure_all_finite": False}
+"""How boosting checks columns of numbers; any other partial function would be code, which no file holds."""
+
+_POLARS = (
+    *("Int8", "Int16", "Int32", "Int64", "Int128", "UInt8", "UInt16", "UInt32", "UInt64", "Float32"),
+    *("Float64", "Boolean", "String", "Categorical", "Date", "Time", "Object", "Null", "Binary"),
+)
+"""Types of polars without parameters, or with none that labels need."""
+
 
 class Recipe:
     """Instructions for making an object again.
@@ -106,9 +115,6 @@ class _Reader(pickle.Unpickler):
 
 # -- arrays, dicts, sparse matrices ------------------------------------------------------------------------
 
-_NUMBERS: dict[str, Any] = {"dtype": [np.float64], "ensure_all_finite": False}
-"""How boosting checks columns of numbers; any other partial function would be code, which no file holds."""
-
 
 def _has_simple_keys(mapping: dict[Any, Any]) -> bool:
     """Whether all keys are text, or all are integers: JSON confuses 1, "1", 1.0 and True."""
@@ -149,10 +155,6 @@ def _texts(shape: tuple[int, ...], values: list[str]) -> np.ndarray:
     return np.array(values, dtype=np.dtypes.StringDType()).reshape(shape)
 
 
-def _dict(keys: list[Any], values: list[Any]) -> dict[Any, Any]:
-    return dict(zip(keys, values, strict=True))
-
-
 def _sparse(
     format: str, is_array: bool, shape: Any, data: np.ndarray, indices: np.ndarray, indptr: np.ndarray
 ) -> Any:
@@ -172,7 +174,7 @@ _CONTAINERS: dict[str, Callable[..., Any]] = {
     "objects": _objects,
     "texts": _texts,
     "text dtype": lambda: np.dtypes.StringDType(),
-    "dict": _dict,
+    "dict": lambda keys, values: dict(zip(keys, values, strict=True)),
     "sparse": _sparse,
     "check of numbers": lambda: partial(check_array, **_NUMBERS),
 }
@@ -222,10 +224,6 @@ def _type(obj: Any) -> Parts | None:
     return "dtype", (str(obj),)
 
 
-def _string(storage: Any, has_na: bool) -> pd.StringDtype:
-    return pd.StringDtype(storage, na_value=pd.NA if has_na else np.nan)
-
-
 def _values(column: Any) -> np.ndarray:
     """Return the values of an index or a column as an array that restores it together with its dtype."""
     dtype = object if isinstance(column.dtype, pd.api.extensions.ExtensionDtype) else column.dtype
@@ -257,13 +255,6 @@ def _columns(obj: Any) -> Parts | None:
 def _frame(columns: list[tuple[np.ndarray, Any]], names: pd.Index, index: pd.Index) -> pd.DataFrame:
     series = {j: pd.Series(values, index, dtype) for j, (values, dtype) in enumerate(columns)}
     return pd.DataFrame(series, index=index).set_axis(names, axis=1)
-
-
-_POLARS = (
-    *("Int8", "Int16", "Int32", "Int64", "Int128", "UInt8", "UInt16", "UInt32", "UInt64", "Float32"),
-    *("Float64", "Boolean", "String", "Categorical", "Date", "Time", "Object", "Null", "Binary"),
-)
-"""Types without parameters, or with none that labels need."""
 
 
 def _polars_type(obj: Any) -> Parts | None:
@@ -305,7 +296,7 @@ _FRAMES: dict[str, Callable[..., Any]] = {
     "period": lambda ordinal, freq: pd.Period(ordinal=ordinal, freq=freq),
     "interval": lambda left, right, closed: pd.Interval(left, right, closed),
     "categories": lambda categories, ordered: pd.CategoricalDtype(categories, ordered),
-    "string": _string,
+    "string": lambda storage, has_na: pd.StringDtype(storage, na_value=pd.NA if has_na else np.nan),
     "dtype": lambda name: pd.api.types.pandas_dtype(str(name)),
     "levels": lambda levels, names: pd.MultiIndex.from_arrays(levels, names=names),
     "range": lambda start, stop, step, name: pd.RangeIndex(start, stop, step, name=name),

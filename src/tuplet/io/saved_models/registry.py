@@ -217,14 +217,14 @@ def _with_types(data: bytes, translate: Callable[[dict[str, Any]], None]) -> byt
             content = old.read(name)
             if name == SCHEMA:
                 schema = json.loads(content)
-                for node, _ in walk(schema):
+                for node, _ in schema_nodes(schema):
                     translate(node)
                 content = json.dumps(schema).encode()
             new.writestr(name, content)
     return buffer.getvalue()
 
 
-def walk(schema: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
+def schema_nodes(schema: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
     """Yield every node of a schema at any depth, and "key" if it belongs to the types of keys of a dict."""
     waiting: list[tuple[Any, str]] = [(schema, "")]
     while waiting:

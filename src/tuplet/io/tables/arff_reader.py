@@ -175,7 +175,7 @@ def _parse(attribute: Attribute, tokens: _Tokens) -> npt.NDArray[Any]:
 def _implicit(attribute: Attribute, n: int) -> npt.NDArray[Any]:
     """Return the value of an attribute in n sparse rows that leave it out.
 
-    Zero stands for the first of the declared values; strings and dates are missing.
+    Zero means the first of the declared values; strings and dates are missing.
     """
     if attribute.kind == "nominal":
         return np.full(n, 0 if attribute.values else -1, dtype=np.int32)

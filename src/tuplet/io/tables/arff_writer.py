@@ -1,4 +1,4 @@
-"""ARFF files, out: MEKA's form or Mulan's."""
+"""Writer of ARFF files, in MEKA's form or Mulan's."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class _Column:
         )
 
     def _nominal(self, column: pd.Series) -> str:
-        values = [_text(category) for category in column.cat.categories]
+        values = [str(category) for category in column.cat.categories]
         if len(set(values)) < len(values):
             raise InputError(f"write_arff: two categories of {self.name!r} are written alike; rename one.")
         self.column = column
@@ -171,10 +171,6 @@ class _Column:
         else:
             texts = [_quote(str(value)) for value in part.tolist()]
         return ["?" if gap else text for gap, text in zip(missing, texts, strict=True)]
-
-
-def _text(category: Any) -> str:
-    return str(category)
 
 
 def _quote(text: str) -> str:

@@ -37,7 +37,7 @@ class Chunk:
     Parameters
     ----------
     frame : pandas DataFrame
-        All columns; its index goes on from the chunk before, unless the table has one.
+        All columns; its index continues that of the chunk before, unless the table has one.
     share : float or None
         How much of the file has been read with them, from 0 to 1; None where its end is not known.
     sparse : bool
@@ -186,7 +186,7 @@ def _text(
 
 
 def _size(path: Path | None) -> int | None:
-    """Bytes of a file of text; None where a packed one does not tell."""
+    """Bytes of a file of text; None for a packed one whose size is unknown."""
     return None if path is None or path.suffix == ".gz" else max(1, path.stat().st_size)
 
 

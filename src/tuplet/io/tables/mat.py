@@ -200,7 +200,7 @@ class _Part:
         if self.left < 8:
             raise _MatError("an element is cut short")
         kind, size = (int(number) for number in np.frombuffer(self.content, f"{self.mark}u4", 2, self.at))
-        if kind >> 16:  # up to four bytes stand in the tag itself
+        if kind >> 16:  # up to four bytes are in the tag itself
             kind, size, start, after = kind & 0xFFFF, kind >> 16, self.at + 4, self.at + 8
             fits = size <= 4
         else:

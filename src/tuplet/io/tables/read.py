@@ -112,7 +112,7 @@ def read_table(
 
 
 def read_frame(source: FileContent, format: str) -> pd.DataFrame:
-    """Return all columns of a file of this format, those that are no features included."""
+    """Return all columns of a file of this format, including those that are not features."""
     return _READERS[format](source).frame
 
 

@@ -127,12 +127,12 @@ def _unpacked(source: FileContent) -> FileContent:
 # -- formats -----------------------------------------------------------------------------------------------
 
 
-def detect(source: FileContent, asked: str | None) -> str:
-    """Return the format: the one asked for, that of the suffix, or what the content looks like."""
-    if asked is not None:
-        if asked not in FORMATS:
-            raise InputError(f"read_table: format must be one of {', '.join(FORMATS)}; found {asked!r}.")
-        return asked
+def detect(source: FileContent, requested: str | None) -> str:
+    """Return the format: the requested one, that of the suffix, or what the content looks like."""
+    if requested is not None:
+        if requested not in FORMATS:
+            raise InputError(f"read_table: format must be one of {', '.join(FORMATS)}; found {requested!r}.")
+        return requested
     return suffix_format(source.name) or _looks_like(source.content)
 
 

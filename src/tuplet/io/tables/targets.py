@@ -26,7 +26,7 @@ _PART = re.compile(r"[-_](train|test)$")
 
 
 def choose_targets(targets: Targets, columns: Sequence[str], where: str) -> list[str]:
-    """Return the names that `targets` stands for, each once, in the order asked for.
+    """Return the names of the columns in `targets`, each once, in the given order.
 
     Parameters
     ----------
@@ -38,9 +38,9 @@ def choose_targets(targets: Targets, columns: Sequence[str], where: str) -> list
         The file, for messages.
     """
     single = isinstance(targets, (str, int, slice, re.Pattern))
-    asked: Sequence[Target] = [targets] if single else list(targets)  # type: ignore[list-item, arg-type]
+    given: Sequence[Target] = [targets] if single else list(targets)  # type: ignore[list-item, arg-type]
     found: dict[str, None] = {}
-    for target in asked:
+    for target in given:
         found.update(dict.fromkeys(_matching(target, columns, where)))
     return list(found)
 

@@ -1,7 +1,7 @@
 """Methods that the papers compare theirs with.
 
 - `instance_logistic`: `InstanceLogisticClassifier` (IBLR), neighbours' labels as features.
-- `output_coding`: `OutputCodingClassifier` (MMOC), with `margin_metric`, which learns its codes.
+- `output_coding`: `OutputCodingClassifier` (MMOC), codes of label vectors with a learned metric.
 - `stacked_features`: `StackedFeaturesClassifier` (CHF), two layers of classifiers.
 - `weighted_stacking`: `WeightedStackingClassifier` (MLWSE), sparse linear stacking.
 """

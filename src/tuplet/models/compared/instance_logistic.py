@@ -28,7 +28,7 @@ class InstanceLogisticClassifier(JointClassifier):
     n_neighbors : int
         Size k of a neighbourhood; all other rows where there are fewer.
     use_features : bool
-        Whether the features themselves stand beside the shares: IBLR-ML+.
+        Whether the features themselves are used beside the shares: IBLR-ML+.
     standardize : bool
         Whether columns are scaled to unit variance before distances are taken.
     n_jobs : int, optional
@@ -94,10 +94,10 @@ class InstanceLogisticClassifier(JointClassifier):
         shares = counts / self.neighborhoods_.k
         if self.use_features:
             return put_beside(X, shares, [f"near{i}" for i in range(shares.shape[1])])
-        # Estimators want at least one column, also where no variable has a second label.
+        # Estimators need at least one column, also where no variable has a second label.
         return shares if shares.shape[1] else np.zeros((n_rows(X), 1))
 
     def _predict_joint(self, X: Features) -> JointDistribution:
         inputs = self._inputs(X, self.neighborhoods_.around(X) @ self.columns_)
-        nobody = np.zeros((n_rows(X), 0), dtype=np.intp)
-        return FactorGraph.independent([model.log_proba(inputs, nobody) for model in self.models_])
+        no_parents = np.zeros((n_rows(X), 0), dtype=np.intp)
+        return FactorGraph.independent([model.log_proba(inputs, no_parents) for model in self.models_])

@@ -1,7 +1,7 @@
 """Codes of label vectors that are easy to predict and hard to confuse, decoded together with the labels.
 
-The codes rest on a ridge regression of the labels, whose predictions for the training rows leave each row
-out.
+A ridge regression of the labels gives predictions for the training rows that leave each row out; from these
+a metric with a large margin is learned, and the codes are its directions.
 """
 
 from __future__ import annotations
@@ -33,6 +33,12 @@ _EXACT_LABELS = 18
 
 _PENALTIES = (0.01, 0.1, 1.0, 10.0, 100.0, 1e3, 1e4, 1e5)
 """Penalties that are tried for the regression of labels on features."""
+
+_SWEEPS = 200
+"""Largest number of sweeps of coordinate ascent over the labels."""
+
+_SMALL_STEP = 1e-6
+"""A row is done when no label moves further in a sweep."""
 
 
 @final
@@ -210,8 +216,8 @@ class OutputCodingClassifier(JointClassifier):
     # -- prediction ---------------------------------------------------------------------------------------
 
     def _predict_joint(self, X: Features) -> JointDistribution:
-        nobody = np.zeros((n_rows(X), 0), dtype=np.intp)
-        tables = [self.label_weight * model.log_proba(X, nobody).T for model in self.models_]
+        no_parents = np.zeros((n_rows(X), 0), dtype=np.intp)
+        tables = [self.label_weight * model.log_proba(X, no_parents).T for model in self.models_]
         precision = (self.codes_.T / self.code_variances_) @ self.codes_
         pull = self.regression_.predict(self._numbers(X)) @ precision - 0.5 * np.diag(precision)
         for place, j in enumerate(self.coded_):
@@ -239,6 +245,9 @@ class OutputCodingClassifier(JointClassifier):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
+
+
+# -- regression of the labels ------------------------------------------------------------------------------
 
 
 class LabelRegression(NamedTuple):
@@ -312,15 +321,11 @@ def _covariance(residual: Floats, known: npt.NDArray[np.bool_], weights: Floats)
     return ((residual.T * weights) @ residual) / np.maximum(total, np.finfo(float).tiny)
 
 
-_SWEEPS = 200
-"""Largest number of sweeps of coordinate ascent over the labels."""
-
-_SMALL_STEP = 1e-6
-"""A row is done when no label moves further in a sweep."""
+# -- metric of the codes -----------------------------------------------------------------------------------
 
 
 class MarginMetric(NamedTuple):
-    """The answer of `fit_metric`."""
+    """The result of `fit_metric`."""
 
     metric: Floats  # (m, m), symmetric, no negative eigenvalue
     objective: float

@@ -1,4 +1,4 @@
-"""Two layers of classifiers: the second sees what the first says about the other variables."""
+"""Two layers of classifiers: the second uses the predictions of the first for the other variables."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from tuplet.space.features.inputs import Features, n_rows, put_beside, take_rows
 class StackedFeaturesClassifier(JointClassifier):
     """Classifiers whose inputs are x and the probabilities of the other variables given x: CHF.
 
-    The first layer is one classifier for each class variable; the second is another one for each, which sees
-    the features and, beside them, what the first layer says about the other variables. The paper's name is
-    classification with heterogeneous features; stacked binary relevance is another.
+    The first layer is one classifier for each class variable; the second is another one for each, whose
+    inputs are the features and the predictions of the first layer for the other variables. The paper's name
+    is classification with heterogeneous features; stacked binary relevance is another.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ class StackedFeaturesClassifier(JointClassifier):
                 None if sample_weight is None else rest[used],
             )
             rows.append(held)
-            outputs.append(self._ask(layer, [take_rows(X, held)] * len(layer)))
+            outputs.append(self._probabilities(layer, [take_rows(X, held)] * len(layer)))
             weights.append(share[held])
         merged = [np.vstack(parts) for parts in zip(*outputs, strict=True)]
         return np.concatenate(rows), merged, None if sample_weight is None else np.concatenate(weights)
@@ -122,11 +122,11 @@ class StackedFeaturesClassifier(JointClassifier):
             tasks.append((estimator, inputs[j], codes[:, j], self.space_.cards[j], weights))
         return run_many(SmoothedClassifier.fit, tasks, self.n_jobs)
 
-    def _ask(self, layer: list[SmoothedClassifier], inputs: list[Features]) -> list[Floats]:
+    def _probabilities(self, layer: list[SmoothedClassifier], inputs: list[Features]) -> list[Floats]:
         return [np.exp(model.log_proba(each)) for model, each in zip(layer, inputs, strict=True)]
 
     def _inputs(self, X: Features, outputs: list[Floats]) -> list[Features]:
-        """Return what the second layer sees: X and the first layer's probabilities of all others."""
+        """Return the inputs of the second layer: X and the first layer's probabilities of all others."""
         space = self.space_
         columns = [table if table.shape[1] > 2 else table[:, 1:] for table in outputs]  # as in `OneHot`
         names = [
@@ -141,6 +141,6 @@ class StackedFeaturesClassifier(JointClassifier):
         return answer
 
     def _predict_joint(self, X: Features) -> JointDistribution:
-        inputs = self._inputs(X, self._ask(self.first_, [X] * len(self.first_)))
+        inputs = self._inputs(X, self._probabilities(self.first_, [X] * len(self.first_)))
         tables = [model.log_proba(each) for model, each in zip(self.second_, inputs, strict=True)]
         return FactorGraph.independent(tables)

@@ -1,4 +1,4 @@
-"""Linear stacking: every label is a sparse weighted sum of what classifiers say about all labels."""
+"""Linear stacking: every label is a sparse weighted sum of the predictions for all labels."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class WeightedStackingClassifier(JointClassifier):
     -----
     With probabilities Z (n, K), labels Y (n, K) as 0/1 columns, and C the cosine similarity of these columns:
     min_W 1/2 |Z W - Y|^2 + correlation/2 tr((1 - C) W'W) + sparsity |W|_1, by accelerated proximal steps. The
-    squared error knows of correlations only through the weights: given x, labels are independent.
+    correlations enter the squared error only through the weights: given x, labels are independent.
 
     References
     ----------
@@ -123,7 +123,7 @@ class WeightedStackingClassifier(JointClassifier):
         return model._fit_codes(X, self.space_, codes, weights)
 
     def _one_hot(self, codes: Codes, output: Floats) -> Floats:
-        """Return labels as 0/1 columns; for a missing one stands what the first layer says."""
+        """Return labels as 0/1 columns; missing ones are replaced by the prediction of the first layer."""
         target, start = output.copy(), 0
         for j, card in enumerate(self.space_.cards):
             known = np.flatnonzero(codes[:, j] != UNKNOWN)
@@ -154,7 +154,7 @@ def stacking_weights(
     Parameters
     ----------
     Z : array, shape (n, D)
-        What classifiers say.
+        Predictions of the classifiers.
     Y : array, shape (n, K)
         Labels.
     weights : array, shape (n,), optional

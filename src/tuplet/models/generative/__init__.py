@@ -1,7 +1,7 @@
 """Generative Bayesian network classifiers: p(classes, features) as one discrete Bayesian network.
 
 - `GenerativeBayesNetClassifier`: the model; `InformationGainFilter`: features for it.
-- `columns`: features as discrete variables; `tables`, `gaps`: what features say of the classes.
+- `tables`: conditional tables from counts, and the tables over classes that observed features leave.
 - `files`: the model as a `Network`, and back.
 """
 

@@ -76,7 +76,7 @@ class GenerativeBayesNetClassifier(JointClassifier):
         Numbers with more different values than this in training are cut into so many bins of about equally
         many training rows; with fewer, each value is a bin. Edges lie halfway between values.
     engine : Engine, optional
-        How the joint distribution is queried; `Exact()` unless told.
+        How the joint distribution is queried; `Exact()` by default.
     random_state : int, Generator or None
         Of the search over orders.
 

@@ -1,6 +1,6 @@
-"""A generative classifier as a network that files can keep, and what a network says of its columns.
+"""Conversion between a generative classifier and a network that can be written to a file.
 
-Files hold names and tables. What else a classifier must know of a variable is a property of it:
+Files hold names and tables. What else a classifier needs to have of a variable is a property of it:
 `tuplet role=class values=int` for the classes and their labels, `tuplet role=feature bins=1.5,2.5` for
 numbers that are cut at edges.
 """
@@ -87,7 +87,7 @@ def from_network(
         parents.append(tuple(sorted(members)))
         tables.append(network.tables[old].transpose(*axes, len(members)))
     names = [network.names[old] for old in order]
-    space = ClassSpace(tuple(names[:d]), tuple(_labels(network, name) for name in names[:d]))
+    space = ClassSpace(tuple(names[:d]), tuple(np.array(_typed(network, name)) for name in names[:d]))
     features = tuple(names[d:])
     columns = tuple(_column(network, name, j) for j, name in enumerate(features))
     discrete = DiscreteColumns(features, columns, tuple(range(len(features))))
@@ -135,10 +135,6 @@ def _typed(network: Network, name: str) -> list[Any]:
         raise InputError(
             f"from_bif: the states of {name!r} are not of the type that the file states."
         ) from None
-
-
-def _labels(network: Network, name: str) -> np.ndarray:
-    return np.array(_typed(network, name))
 
 
 def _column(network: Network, name: str, j: int) -> Column:

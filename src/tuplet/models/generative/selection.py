@@ -1,4 +1,4 @@
-"""Features that tell most about some class variable."""
+"""Selection of the features with the largest information gain for some class variable."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from tuplet.space.features.encoding import validated_columns
 class InformationGainFilter(TransformerMixin, BaseEstimator):
     """Keep the features with the largest information gain for each class variable.
 
-    What is kept is the union over the class variables of their best features. Put into a pipeline before a
-    model, it sees the training rows alone.
+    What is kept is the union over the class variables of their best features. In a pipeline before a model
+    it is fitted to the training rows alone.
 
     Parameters
     ----------
     n_per_class : int
-        Features that each class variable chooses. Of equally good ones the first is taken; one that tells
-        nothing is never chosen, unless nothing else is there.
+        Features that each class variable chooses. Of equally good ones the first is taken; one without
+        any gain is never chosen, unless there is nothing else.
     n_bins : int
         Numbers are cut into so many bins at most, as `GenerativeBayesNetClassifier` does.
 

@@ -117,7 +117,7 @@ class _HiddenGroup(NamedTuple):
 
 
 def touched_families(graph: ThreePartGraph, missing: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Tell in which rows (n, m) the family of a feature lacks the feature or one of its feature parents."""
+    """Return in which rows (n, m) the family of a feature lacks the feature or one of its feature parents."""
     touched = missing.copy()
     for f, above in enumerate(graph.feature_parents):
         for u in above:

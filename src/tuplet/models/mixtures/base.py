@@ -27,7 +27,6 @@ from tuplet.space.features.inputs import Features, n_rows
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-
 _N_FOLDS = 4
 """Folds of the rows, of which one is held out to decide when growth stops; smaller ones give noisy scores."""
 
@@ -35,6 +34,9 @@ MakeSource = Callable[[Floats | None], ComponentSource]
 """Shares (n,) of the rows to learn from, or None for all, -> where components come from."""
 
 MapInference = Literal["exact", "annealing"]
+
+_HOTTEST, _COLDEST = 1.0, 0.05
+"""Temperatures of the annealing, in nats: it cools down geometrically from one to the other."""
 
 
 class Sizes(NamedTuple):
@@ -146,10 +148,6 @@ def mixture_of(joints: Sequence[JointDistribution], weights: Floats, n: int) -> 
     return Mixture(np.repeat(np.log(weights)[None], n, axis=0), tuple(joints))
 
 
-HOTTEST, COLDEST = 1.0, 0.05
-"""Temperatures, in nats, between which the chain cools down geometrically."""
-
-
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Annealed(JointDistribution):
@@ -230,7 +228,7 @@ class Annealed(JointDistribution):
         now, score = best.copy(), best_score.copy()
         free = np.flatnonzero(np.array(self.cards) > 1)
         cards = np.array(self.cards)
-        for temperature in np.geomspace(HOTTEST, COLDEST, self.n_flips) if len(free) else ():
+        for temperature in np.geomspace(_HOTTEST, _COLDEST, self.n_flips) if len(free) else ():
             flipped, variable = now.copy(), rng.choice(free, len(now))
             step = rng.integers(1, cards[variable])
             flipped[rows, variable] = (now[rows, variable] + step) % cards[variable]

@@ -65,7 +65,7 @@ def grow(
     weight : array, shape (n,)
         Weights of the rows to learn from.
     held : array, shape (n,), or None
-        Weights of the rows to validate with; None to go on to the end.
+        Weights of the rows to validate with; None to grow to the end.
     n_components : int
     settings : EMSettings
     progress : bool or "auto"

@@ -1,4 +1,4 @@
-"""What the multivariate probit models have in common: chains in, a `Probit` joint out, tables of draws."""
+"""The base class of multivariate probit models: chains in, a `Probit` joint out, tables of draws."""
 
 from __future__ import annotations
 
@@ -33,56 +33,6 @@ from tuplet.space.features.inputs import Features
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-
-class _ProbitReport(JointClassifier):
-    """Tables and pictures of a model that has `draws_` and `correlation_`."""
-
-    draws_: Draws
-    correlation_: Floats
-
-    def correlation_table(self, level: float = 0.95) -> pd.DataFrame:
-        """Correlations of all pairs of class variables, with credible intervals, R-hat and effective sizes.
-
-        Parameters
-        ----------
-        level : float
-            Share of the draws inside an interval.
-        """
-        check_is_fitted(self, "space_")
-        return correlation_table(self.draws_.correlations, self.space_.names, level)
-
-    def combination_table(self, x: Any, k: int = 5, level: float = 0.95) -> pd.DataFrame:
-        """Most probable combinations of one row and its marginals, with credible intervals.
-
-        Parameters
-        ----------
-        x : array or frame, shape (1, d)
-        k : int
-            Number of combinations.
-        level : float
-            Share of the draws inside an interval.
-        """
-        joint: Any = self.predict_joint(x).distribution
-        return combination_table(joint, self.space_.names, k, level)
-
-    def plot_correlations(self, *, arrange: bool = False, title: str = "", ax: Axes | None = None) -> Axes:
-        """Draw the posterior mean of the correlation matrix; see `tuplet.surface.plots.plot_correlations`."""
-        check_is_fitted(self, "space_")
-        return delegate(
-            "plot_correlations", self.correlation_, self.space_.names, arrange=arrange, title=title, ax=ax
-        )
-
-    def plot_trace(self, first: str, second: str, *, title: str = "", ax: Axes | None = None) -> Axes:
-        """Draw the correlation of two class variables, named, along the chains."""
-        check_is_fitted(self, "space_")
-        names = list(self.space_.names)
-        for name in (first, second):
-            if name not in names:
-                raise InputError(f"plot_trace: there is no class variable {name!r}; there are {names}.")
-        traces = self.draws_.correlations[:, :, names.index(first), names.index(second)]
-        return delegate("plot_trace", traces, f"{first}, {second}", title=title, ax=ax)
-
-
 _FEWEST = 10
 """Draws of a chain that an interrupted fit keeps."""
 
@@ -90,7 +40,7 @@ _HELD = 2**26
 """Means of a prediction that are held in memory; more are computed on demand."""
 
 _FREE = {"n_draws", "random_state", "n_jobs", "progress", "warm_start"}
-"""Settings that may change when chains go on."""
+"""Settings that may change when chains are continued."""
 
 _MOST_ROWS = 10_000_000
 """Rows that weights may amount to."""
@@ -99,10 +49,10 @@ _LARGEST = 1e100
 """Size of a feature; squares of larger ones, which variances are made of, may overflow."""
 
 
-class ProbitModel(_ProbitReport):
+class ProbitModel(JointClassifier):
     """Binary labels: whether the components of a normal vector are positive.
 
-    A model writes `_mean_settings`; `_predictors` may turn features into something else.
+    A subclass defines `_mean_settings`; its `_predictors` may transform the features.
     """
 
     n_burn: int
@@ -117,6 +67,8 @@ class ProbitModel(_ProbitReport):
     n_jobs: int | None
     progress: Show
     warm_start: bool
+    draws_: Draws
+    correlation_: Floats
 
     @abstractmethod
     def _mean_settings(self) -> MeanSettings:
@@ -142,7 +94,7 @@ class ProbitModel(_ProbitReport):
             self._require_unchanged(digest)
             self._continue(self._plan(X, codes), digest)
         else:
-            self.__dict__.pop("ends_", None)  # a fit that fails from here on is none to go on from
+            self.__dict__.pop("ends_", None)  # a fit that fails from here on cannot be continued
             self._learn_predictors(X)
             plan = self._plan(X, codes, reset=True)
             _warn_of_odd_labels(codes, self.space_, name)
@@ -181,7 +133,7 @@ class ProbitModel(_ProbitReport):
         self._remember(chains, digest)
 
     def _require_unchanged(self, digest: str) -> None:
-        """Raise `InputError` unless the chains can go on with these rows and settings."""
+        """Raise `InputError` unless the chains can be continued with these rows and settings."""
         name = type(self).__name__
         if digest != self.digest_:
             raise InputError(
@@ -280,6 +232,50 @@ class ProbitModel(_ProbitReport):
         held: Any = means if np.prod(means.shape) > _HELD else means.rows(np.arange(len(scaled)))
         return Probit(held, self.draws_.flat_correlations(), seed=self.seed_)
 
+    # -- tables and plots ---------------------------------------------------------------------------------
+
+    def correlation_table(self, level: float = 0.95) -> pd.DataFrame:
+        """Correlations of all pairs of class variables, with credible intervals, R-hat and effective sizes.
+
+        Parameters
+        ----------
+        level : float
+            Share of the draws inside an interval.
+        """
+        check_is_fitted(self, "space_")
+        return correlation_table(self.draws_.correlations, self.space_.names, level)
+
+    def combination_table(self, x: Any, k: int = 5, level: float = 0.95) -> pd.DataFrame:
+        """Most probable combinations of one row and its marginals, with credible intervals.
+
+        Parameters
+        ----------
+        x : array or frame, shape (1, d)
+        k : int
+            Number of combinations.
+        level : float
+            Share of the draws inside an interval.
+        """
+        joint: Any = self.predict_joint(x).distribution
+        return combination_table(joint, self.space_.names, k, level)
+
+    def plot_correlations(self, *, arrange: bool = False, title: str = "", ax: Axes | None = None) -> Axes:
+        """Draw the posterior mean of the correlation matrix; see `tuplet.surface.plots.plot_correlations`."""
+        check_is_fitted(self, "space_")
+        return delegate(
+            "plot_correlations", self.correlation_, self.space_.names, arrange=arrange, title=title, ax=ax
+        )
+
+    def plot_trace(self, first: str, second: str, *, title: str = "", ax: Axes | None = None) -> Axes:
+        """Draw the correlation of two class variables, named, along the chains."""
+        check_is_fitted(self, "space_")
+        names = list(self.space_.names)
+        for name in (first, second):
+            if name not in names:
+                raise InputError(f"plot_trace: there is no class variable {name!r}; there are {names}.")
+        traces = self.draws_.correlations[:, :, names.index(first), names.index(second)]
+        return delegate("plot_trace", traces, f"{first}, {second}", title=title, ax=ax)
+
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
@@ -335,7 +331,7 @@ def _rows_by_weight(X: Floats, codes: Codes, sample_weight: Floats | None, model
     Raises
     ------
     InputError
-        If weights are no whole numbers: a row has latent variables, and there is no part of them.
+        If weights are not whole numbers: a row has latent variables, which cannot be divided.
     """
     order = np.lexsort(np.concatenate([codes, X], axis=1).T)
     if sample_weight is None:
@@ -377,7 +373,7 @@ def _warn_of_odd_labels(codes: Codes, space: ClassSpace, model: str) -> None:
 
 
 def _twins(codes: Codes) -> list[tuple[int, int]]:
-    """Pairs of columns that always agree, or never do, where both are known; constant ones do not count."""
+    """Return pairs of varying columns that always agree, or never do, where both are known."""
     found = []
     for i in range(codes.shape[1]):
         for j in range(i):

@@ -144,7 +144,7 @@ class ProbitForestClassifier(ProbitModel):
         self.warm_start = warm_start
 
     def _mean_settings(self) -> ForestSettings:
-        load_features(np.zeros((1, 1)))  # without stochtree, say so before anything runs
+        load_features(np.zeros((1, 1)))  # a missing stochtree is an error before anything runs
         whole = isinstance(self.n_trees, (int, np.integer)) and not isinstance(self.n_trees, bool)
         if not whole or self.n_trees < 1:
             self._refuse("n_trees", "an integer of at least 1")

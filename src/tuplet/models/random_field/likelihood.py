@@ -31,7 +31,7 @@ _SMALLEST = 1e-250
 
 
 @dataclass(frozen=True, eq=False)
-class TrainingRows:
+class _TrainingRows:
     """A field and the training rows: codes (n, m), `UNKNOWN` where a label is missing, and weights (n,)."""
 
     field: PairwiseField
@@ -66,7 +66,7 @@ class TrainingRows:
         return single + (scores.pair * self.observed_products).sum(axis=1)
 
 
-class EliminationLikelihood(TrainingRows):
+class EliminationLikelihood(_TrainingRows):
     """The exact log-likelihood by variable elimination, for fields of small width."""
 
     def __call__(self, scores: Scores) -> tuple[float, Scores]:
@@ -94,7 +94,7 @@ class EliminationLikelihood(TrainingRows):
         return engine.log_partition(problem), self.field.expectations(marginals)
 
 
-class HalvesLikelihood(TrainingRows):
+class HalvesLikelihood(_TrainingRows):
     """The exact log-likelihood of a field of any width whose pair scores are the same for all rows.
 
     The variables are split into two halves. Given the outcomes of both, the weight of a row is a product of
@@ -221,7 +221,7 @@ class HalvesLikelihood(TrainingRows):
         return matrix[np.minimum(one, other), np.maximum(one, other)]
 
 
-class PseudoLikelihood(TrainingRows):
+class PseudoLikelihood(_TrainingRows):
     """The sum over variables of log p(y_j | x, the other labels), which needs no sum over outcomes.
 
     A variable whose label is missing adds nothing; as a neighbour it has the training frequencies for its

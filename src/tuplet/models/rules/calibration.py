@@ -1,4 +1,4 @@
-"""Maps from a classifier's probabilities to believable ones, learned from rows that it has not seen."""
+"""Calibration of a classifier's probabilities, learned from rows that it has not seen."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def learn_calibrator(
         return _Dirichlet(LogisticRegression(max_iter=1000).fit(_log(proba), codes, weight))
     counts = np.bincount(codes, weight, minlength=proba.shape[1])
     learn: Any = _sigmoid if kind == "platt" else _steps
-    # Of two categories the second says it all.
+    # With two categories, the second determines the first.
     columns = range(proba.shape[1]) if proba.shape[1] > 2 else [1]
     maps = tuple(learn(proba[:, c], codes == c, weight) for c in columns)
     return _ByCategory(maps, (counts + 1) / (counts.sum() + len(counts)), float(counts.sum()))

@@ -1,7 +1,7 @@
 """What rules did: to the labels of one row, as tables and sentences, and to many rows.
 
 The effect of a rule is the change when it is left out: the log-odds of a label with all rules, less the
-log-odds with all but this one. Effects of single rules need not add up to the whole change: rules with the
+log-odds with all but this one. _Effects of single rules need not add up to the whole change: rules with the
 same content share it, and a rule may have an effect only together with others.
 """
 
@@ -194,7 +194,7 @@ def _normalised(log_belief: Floats) -> Floats:
 # -- leaving out rules --------------------------------------------------------------------------------------
 
 
-class Effects(NamedTuple):
+class _Effects(NamedTuple):
     """What each of K rules did to n rows; categories of all variables stand side by side."""
 
     log_odds: Floats  # (n, K, sum of cards) of each category, with the rule less without it
@@ -204,7 +204,7 @@ class Effects(NamedTuple):
     moved: Floats  # (n, K) largest change of a probability
 
 
-def rule_effects(joint: RuleJoint) -> Effects:
+def rule_effects(joint: RuleJoint) -> _Effects:
     """Leave out one rule after the other.
 
     Parameters
@@ -214,14 +214,14 @@ def rule_effects(joint: RuleJoint) -> Effects:
 
     Returns
     -------
-    Effects
+    _Effects
     """
     n, factors = len(joint), list(joint.factors)
     whole = _flat(joint)
     offsets = joint.offsets
     odds = log_odds(whole, offsets)
     shape = (n, len(factors))
-    effects = Effects(np.zeros((*shape, whole.shape[1])), *(np.zeros(shape) for _ in range(4)))
+    effects = _Effects(np.zeros((*shape, whole.shape[1])), *(np.zeros(shape) for _ in range(4)))
     for k, factor in enumerate(factors):
         rest = [*factors[:k], replace(factor, p=_NEUTRAL), *factors[k + 1 :]]
         without = replace(joint, factors=rest, log_z=None)

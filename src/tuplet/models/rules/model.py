@@ -40,7 +40,7 @@ class RuleModel(ChangeableRules):
     Parameters
     ----------
     variables : mapping of names to lists of categories, or ClassSpace
-        An empty list, or None, stands for a yes/no variable with the categories 0 and 1.
+        An empty list, or None, means a yes/no variable with the categories 0 and 1.
     rules : iterable of str, Rule or NoisyOr, or RuleSet
         Text is `formula` or `p: formula`; see `Rule` and `RuleSet`.
     priors : mapping of names to probabilities, optional

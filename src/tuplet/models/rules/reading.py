@@ -46,7 +46,7 @@ def add_to_space(space: ClassSpace, name: str, categories: Any, who: str) -> Cla
 
 
 def _categories(name: Any, given: Any, who: str) -> npt.NDArray[Any]:
-    """Return distinct labels as an array; none at all stand for 0 and 1."""
+    """Return distinct labels as an array; an empty list means 0 and 1."""
     try:
         listed = [0, 1] if given is None else list(given) or [0, 1]
         distinct = len(set(listed)) == len(listed)

@@ -38,7 +38,7 @@ _FLOOR = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class BeliefSource:
-    """A model of some class variables that sees some columns of X.
+    """A model of some class variables, fitted to some columns of X.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class BeliefSource:
         The class variables.
     model : JointClassifier, or a fitted classifier
     columns : list, name, position or slice, optional
-        Names or positions of the columns of X that it sees; all of them if None.
+        Names or positions of its columns of X; all of them if None.
     prefit : bool
         Whether the model was fitted elsewhere.
     outputs : tuple of str
@@ -65,7 +65,7 @@ class BeliefSource:
             object.__setattr__(self, "outputs", self.names)
 
     def view(self, X: Features) -> Features:
-        """Return the columns that the model sees."""
+        """Return the columns of the model."""
         if self.columns is None:
             return X
         columns, framed = self.columns, isinstance(X, pd.DataFrame)

@@ -321,7 +321,7 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
         estimator : classifier
             Fitted elsewhere, to labels of this class variable.
         columns : list, name, position or slice of positions, optional
-            Columns of X that it sees; all of them if None.
+            Its columns of X; all of them if None.
         calibrator : Calibrator, optional
             From `tuplet.models.rules.calibration.learn_calibrator`.
         """

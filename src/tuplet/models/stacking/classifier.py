@@ -68,7 +68,7 @@ class JointStackingClassifier(JointClassifier):
         The power and what it gains.
     reliability_ : DataFrame or None
         How often the most probable combination of held-out rows was right, by its probability, for
-        `tuplet.evaluate.plot_calibration`; None beyond 1,024 combinations.
+        `tuplet.surface.plots.plot_calibration`; None beyond 1,024 combinations.
 
     Notes
     -----

@@ -145,15 +145,11 @@ def score_edges(
     tasks = [
         (Edges(Z, codes, tuple(cards), weight, fold, C), i, parents[i]) for fold in folds for i in range(m)
     ]
-    pool = Parallel(n_jobs, prefer="threads")
-    for (_, i, members), (without, each) in zip(tasks, pool(delayed(_score)(*t) for t in tasks), strict=True):
+    scores = Parallel(n_jobs, prefer="threads")(delayed(Edges.score)(*task) for task in tasks)
+    for (_, i, members), (without, each) in zip(tasks, scores, strict=True):
         alone[i] += without
         given[members, i] += each
     return EdgeScores(alone, given)
-
-
-def _score(edges: Edges, child: int, parents: Sequence[int]) -> tuple[float, list[float]]:
-    return edges.score(child, parents)
 
 
 def residual_scores(

@@ -100,7 +100,7 @@ class TreeEnsembleClassifier(JointClassifier):
 
 
 def _random_trees(m: int, n_trees: int, rng: np.random.Generator) -> tuple[ParentSets, ...]:
-    """Draw distinct trees, as many as asked for or as there are."""
+    """Draw distinct trees, as many as requested or as there are."""
     wanted = min(n_trees, m ** (m - 1)) if m < 13 else n_trees
     found: dict[ParentSets, None] = {}
     while len(found) < wanted:

@@ -68,7 +68,7 @@ def make_trees(
     learnt: Floats | None = None,
     like: TreeLearner | None = None,
 ) -> TreeLearner:
-    """Return the learner of trees that the settings of a model ask for.
+    """Return the learner of trees for the settings of a model.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def make_trees(
     """
     _check(model)
     cards, n_folds = model.space_.cards, int(model.n_folds)
-    if isinstance(like, ClassifierTreeLearner):
+    if isinstance(like, _ClassifierTreeLearner):
         return like
     if model.estimator is None:
         # One C for all models without parents, unless held-out rows decide.
@@ -93,7 +93,7 @@ def make_trees(
         return LogisticTreeLearner(X, codes, cards, sample_weight, settings, learnt)
     estimators = model._estimators(model.space_.names)
     seed = int(rng.integers(2**31 - 1))
-    return ClassifierTreeLearner(
+    return _ClassifierTreeLearner(
         X, codes, cards, estimators, model.parametrisation, n_folds, seed, model.n_jobs
     )
 
@@ -157,7 +157,7 @@ class ClassifierTree:
 
 @final
 @dataclass(frozen=True)
-class ClassifierTreeLearner:
+class _ClassifierTreeLearner:
     """Learns trees with any classifiers; see `TreeLearner`.
 
     Parameters

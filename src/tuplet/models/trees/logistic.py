@@ -32,8 +32,8 @@ from tuplet.structure.parents import ParentSets
 GRID = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 """Where C of the shared models and that of the shifts are looked for."""
 
-N_ASKED = 12
-"""Class variables that they are chosen by, at most."""
+N_CHOSEN = 12
+"""Largest number of class variables by which they are chosen."""
 
 N_LEADING = 64
 """Principal axes whose coefficients a parent can shift. Along the others rows hardly differ, and the penalty
@@ -219,8 +219,8 @@ class LogisticTreeLearner:
     def _best_alone(self) -> float:
         """Return the C with which the models without parents predict held-out rows best."""
         m = len(self.cards)
-        asked = np.unique(np.linspace(0, m - 1, min(m, N_ASKED)).round().astype(int))
-        codes, cards = self.codes[:, asked], [self.cards[i] for i in asked]
+        chosen = np.unique(np.linspace(0, m - 1, min(m, N_CHOSEN)).round().astype(int))
+        codes, cards = self.codes[:, chosen], [self.cards[i] for i in chosen]
         last: list[Shared | None] = [None] * self.shares.shape[1]  # a neighbour's answer is a good start
 
         def score(C: float) -> float:
@@ -237,9 +237,9 @@ class LogisticTreeLearner:
     def _likely_edges(self, C: float) -> Mask:
         """Return the edge that promises most for each of the children that promise most, (m, m)."""
         z = residual_scores(self.codes, self.cards, self.weight, self.folds(C, C))
-        asked = np.argsort(-z.max(axis=0), kind="stable")[:N_ASKED]
+        chosen = np.argsort(-z.max(axis=0), kind="stable")[:N_CHOSEN]
         likely = np.zeros(z.shape, dtype=bool)
-        likely[z.argmax(axis=0)[asked], asked] = True
+        likely[z.argmax(axis=0)[chosen], chosen] = True
         return likely
 
     @property

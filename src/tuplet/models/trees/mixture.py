@@ -217,16 +217,16 @@ def new_forest(
         return set(edges(forest)) - set(required)  # all forests have these
 
     queue: list[tuple[float, tuple[Edge, ...], ParentSets]] = []
-    asked: set[tuple[Edge, ...]] = set()
+    tried: set[tuple[Edge, ...]] = set()
 
     def look_at(banned: tuple[Edge, ...]) -> None:
-        if banned not in asked:
-            asked.add(banned)
+        if banned not in tried:
+            tried.add(banned)
             forest = best_forest(gains, required=required, forbidden=banned)
             heappush(queue, (-sum(float(gains[edge]) for edge in free(forest)), banned, forest))
 
     look_at(tuple(sorted(forbidden)))
-    while queue and len(asked) < _MAX_TRIES:
+    while queue and len(tried) < _MAX_TRIES:
         _, banned, forest = heappop(queue)
         if forest not in seen:
             return forest

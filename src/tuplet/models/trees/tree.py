@@ -37,7 +37,7 @@ class TreeClassifier(JointClassifier):
     Parameters
     ----------
     estimator : classifier, or mapping of names to classifiers, optional
-        Any scikit-learn classifier with `predict_proba`. None stands for logistic regression on imputed and
+        Any scikit-learn classifier with `predict_proba`. None means logistic regression on imputed and
         standardised features, with `C` and `C_shift`: the fits of all edges run compiled, and are by far the
         fastest.
     parametrisation : {"split", "inputs"}
@@ -188,7 +188,7 @@ class TreeClassifier(JointClassifier):
         return frame.sort_values("strength", ascending=False, ignore_index=True)
 
     def plot(self, *, title: str = "", ax: Axes | None = None) -> Axes:
-        """Draw the forest; edges are as strong as `edges` says.
+        """Draw the forest; edges have the strengths of `edges`.
 
         Parameters
         ----------

@@ -8,7 +8,7 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the command line; without its packages, say which one to install."""
+    """Run the command line; if a package is missing, print which one to install."""
     # A stream that the shell has closed (>&-) is None, which nothing here expects.
     sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115
     sys.stderr = sys.stderr or Path(os.devnull).open("w")  # noqa: SIM115

@@ -10,7 +10,14 @@ import typer
 import tuplet
 from tuplet.core.exceptions import InputError
 from tuplet.surface.cli.catalogue import ESTIMATORS, MODELS, make_model, split_names
-from tuplet.surface.cli.terminal import command, is_special, out, require_output, say, show
+from tuplet.surface.cli.terminal import (
+    command,
+    is_special,
+    print_table,
+    print_text,
+    require_output,
+    result_console,
+)
 
 # -- options that several commands share -------------------------------------------------------------------
 
@@ -282,7 +289,7 @@ def report(
         X = columns.features_of(frame, data)
         Y = columns.labels_of(frame, data) if columns.has_labels(frame) else None
     fitted.report(out_file, X, Y)
-    say(f"Report written to {out_file}.")
+    print_text(f"Report written to {out_file}.")
 
 
 @app.command()
@@ -321,12 +328,12 @@ def _is_model(file: str) -> bool:
 @command
 def models() -> None:
     """List the names of models and base classifiers for fit and compare."""
-    console = out()
+    console = result_console()
     lines = [(name, entry.about) for name, entry in MODELS.items()]
-    show("Models (--model)", ["name", "description"], lines, left=2)
+    print_table("Models (--model)", ["name", "description"], lines, left=2)
     console.print()
     inside = [(name, entry.about) for name, entry in ESTIMATORS.items()]
-    show("Base classifiers (--estimator)", ["name", "description"], inside, left=2)
+    print_table("Base classifiers (--estimator)", ["name", "description"], inside, left=2)
 
 
 @app.command()
@@ -338,7 +345,7 @@ def demo(
     """Demonstrate the main steps on the Palmer penguins: fit, query, decide."""
     from tuplet.surface.cli.demo import run_demo
 
-    run_demo(out(), n_folds=folds, seed=seed)
+    run_demo(result_console(), n_folds=folds, seed=seed)
 
 
 # -- data --------------------------------------------------------------------------------------------------

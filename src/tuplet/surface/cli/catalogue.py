@@ -129,7 +129,7 @@ def make_model(
     if rules is not None:
         if "rules" not in known:
             raise InputError(f"--rules: the model {name!r} takes no rules; use --model rules or auto.")
-        model.set_params(rules=list(read_rule_file(rules)))
+        model.set_params(rules=list(_read_rule_file(rules)))
     for setting in settings:
         model.set_params(**_setting(setting, model, name))
     return model
@@ -165,7 +165,7 @@ def _setting(text: str, model: Any, name: str) -> dict[str, Any]:
         return {key: value.strip()}
 
 
-def read_rule_file(path: Path) -> RuleSet:
+def _read_rule_file(path: Path) -> RuleSet:
     """Read rules from a file: JSON or one rule per line."""
     try:
         text = path.read_text(encoding="utf-8")

@@ -22,7 +22,7 @@ from tuplet.io.tables.source import suffix_format
 from tuplet.io.tables.table import all_columns
 from tuplet.io.tables.text import MISSING
 from tuplet.space.words import clip, first_words
-from tuplet.surface.cli.terminal import out, remark, say, show
+from tuplet.surface.cli.terminal import print_table, print_text, print_warning, result_console
 
 _WRITERS = ("arff", "csv", "parquet", "tsv")
 _LABELS = 60
@@ -35,8 +35,8 @@ def list_sets() -> None:
     sets = list_datasets()
     columns = ["name", "task", "rows", "features", "variables", "source"]
     rows = [tuple(line) for line in sets[columns].astype(str).itertuples(index=False)]
-    console = out()
-    show("Data sets", columns, rows, left=2)
+    console = result_console()
+    print_table("Data sets", columns, rows, left=2)
     console.print("\n`tuplet data get NAME FILE` writes one to a file.", markup=False)
 
 
@@ -44,7 +44,7 @@ def convert(data: Dataset, target: str) -> None:
     """Write a table and print its size."""
     write_dataset(data, target)
     n, d, m = len(data.X), data.X.shape[1], data.Y.shape[1]
-    say(f"{n:,} rows, {d:,} features, {m:,} class variables written to {target}.")
+    print_text(f"{n:,} rows, {d:,} features, {m:,} class variables written to {target}.")
 
 
 def write_dataset(data: Dataset, target: str) -> None:
@@ -71,7 +71,7 @@ def _warn_of_lost_text(frame: pd.DataFrame) -> None:
     """Warn about columns with text that would be read as a missing value."""
     for name, column in frame.items():
         if column.dtype.kind not in "biufmM" and column.dropna().astype(str).isin(MISSING).any():
-            remark(
+            print_warning(
                 f"the column {str(name)!r} holds text that means a missing value in text files; write"
                 " Parquet or ARFF to keep it."
             )
@@ -90,7 +90,7 @@ def describe_model(path: str, header: ModelHeader, as_json: bool) -> None:
     if as_json:
         sys.stdout.write(json.dumps(asdict(header), indent=2, default=str) + "\n")
         return
-    console = out()
+    console = result_console()
     facts: list[tuple[str, Any]] = [
         ("model", header.model),
         ("saved", header.saved.replace("T", " ").replace("+00:00", " UTC")),
@@ -100,16 +100,16 @@ def describe_model(path: str, header: ModelHeader, as_json: bool) -> None:
     if header.log_likelihood is not None:
         facts.append(("held-out log-likelihood", f"{header.log_likelihood:.3f} per row"))
     facts.append(("written by", ", ".join(f"{name} {header.versions.get(name)}" for name in _WRITTEN_BY)))
-    show(Path(path).name, ["", ""], facts, left=2)
+    print_table(Path(path).name, ["", ""], facts, left=2)
     console.print()
     rows = [
         (each.name, first_words([str(label) for label in each.labels], ", ", _LABELS), len(each.labels))
         for each in header.variables
     ]
-    show("Class variables", ["name", "values", "labels"], rows, left=2)
+    print_table("Class variables", ["name", "values", "labels"], rows, left=2)
     given = [(name, clip(value, _LABELS)) for name, value in header.parameters.items()]
     console.print()
-    show("Parameters", ["name", "value"], given, left=2)
+    print_table("Parameters", ["name", "value"], given, left=2)
 
 
 def describe_data(data: Dataset, as_json: bool) -> None:
@@ -127,7 +127,7 @@ def describe_data(data: Dataset, as_json: bool) -> None:
         }
         sys.stdout.write(json.dumps(answer, indent=2, default=str) + "\n")
         return
-    console = out()
+    console = result_console()
     labels = f"{data.Y.shape[1]:,} class variables, {combinations:,} combinations of labels"
     console.print(
         f"{data.name}: {len(data.X):,} rows, {data.X.shape[1]:,} {'features' if variables else 'columns'}"
@@ -140,7 +140,7 @@ def describe_data(data: Dataset, as_json: bool) -> None:
         for name, each in list(features.items())[:_COLUMNS]
     ]
     console.print()
-    show("Features" if variables else "Columns", ["name", "type", "values", "missing"], lines, left=3)
+    print_table("Features" if variables else "Columns", ["name", "type", "values", "missing"], lines, left=3)
     _more(len(features))
 
 
@@ -153,14 +153,14 @@ def _show_variables(variables: dict[str, dict[str, Any]]) -> None:
         )
         for name, each in list(variables.items())[:_COLUMNS]
     ]
-    out().print()
-    show("Class variables", ["name", "rows per label", "missing"], rows, left=2)
+    result_console().print()
+    print_table("Class variables", ["name", "rows per label", "missing"], rows, left=2)
     _more(len(variables))
 
 
 def _more(n: int) -> None:
     if n > _COLUMNS:
-        out().print(f"... {n - _COLUMNS:,} more")
+        result_console().print(f"... {n - _COLUMNS:,} more")
 
 
 def _labels(column: pd.Series) -> dict[str, Any]:

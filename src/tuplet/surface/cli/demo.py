@@ -21,6 +21,8 @@ from tuplet.models.powerset import PowersetClassifier
 from tuplet.models.prior import PriorClassifier
 from tuplet.prediction.joint import JointPrediction
 
+_SCORES = ("exact_match", "hamming_score", "joint_log_likelihood")
+
 
 def run_demo(console: Console, n_folds: int, seed: int) -> None:
     """Print the five parts of the demonstration."""
@@ -66,9 +68,6 @@ def _listing(names: pd.Index) -> str:
 
 
 # -- 2. comparison ------------------------------------------------------------------------------------------
-
-
-_SCORES = ("exact_match", "hamming_score", "joint_log_likelihood")
 
 
 def _compare(console: Console, X: pd.DataFrame, Y: pd.DataFrame, folds: KFold) -> JointClassifier:

@@ -28,7 +28,7 @@ from tuplet.space.containers import listing
 from tuplet.space.words import first_words
 from tuplet.surface.cli.predicting import label_frame
 from tuplet.surface.cli.tables import ModelColumns
-from tuplet.surface.cli.terminal import note, out, remark, say, show
+from tuplet.surface.cli.terminal import print_hint, print_table, print_text, print_warning, result_console
 
 _MEMBERS = 8
 
@@ -52,15 +52,15 @@ def fit_file(data: Dataset, model: Any, target: str) -> None:
     """Fit a model, save it and print a summary."""
     n, d = data.X.shape
     names = first_words([str(name) for name in data.Y], ", ", 60)
-    say(f"{data.name}: {n:,} rows, {d:,} feature{'s' * (d != 1)}, class variables {names}")
+    print_text(f"{data.name}: {n:,} rows, {d:,} feature{'s' * (d != 1)}, class variables {names}")
     _warn_of_names(data)
     require_skops()  # before the fit, which may take long
     model.fit(data.X, data.Y)
     save_model(model, target)
     _describe(model)
     size = Path(target).expanduser().stat().st_size
-    say(f"Saved {type(model).__name__} to {target} ({_size_text(size)}).")
-    note(f"Next: tuplet predict {target} NEW.csv --top-k 3 --out predictions.csv")
+    print_text(f"Saved {type(model).__name__} to {target} ({_size_text(size)}).")
+    print_hint(f"Next: tuplet predict {target} NEW.csv --top-k 3 --out predictions.csv")
 
 
 def _warn_of_names(data: Dataset) -> None:
@@ -68,12 +68,12 @@ def _warn_of_names(data: Dataset) -> None:
     for name, column in data.X.items():
         odd = _odd_among_numbers(column)
         if odd:
-            remark(
+            print_warning(
                 f"the column {str(name)!r} holds numbers, but also {listing(odd, 3)}, so it is treated as"
                 " categorical; leave fields empty if values are missing."
             )
         if column.dtype.kind == "O" and len(column) > _FEW and column.dropna().is_unique:
-            remark(
+            print_warning(
                 f"the column {str(name)!r} has a different text in every row and cannot help with new rows;"
                 f" --ignore {name} excludes it."
             )
@@ -97,15 +97,15 @@ def _describe(model: Any) -> None:
             (name, f"{weight:.3f}", f"{score:.3f}")
             for name, weight, score in zip(used["model"], used["weight"], used["log_likelihood"], strict=True)
         ]
-        say(model.summary_)
+        print_text(model.summary_)
         if len(rows) > 1:
-            show("", ["model", "weight", "held-out log-likelihood"], rows)
+            print_table("", ["model", "weight", "held-out log-likelihood"], rows)
     likelihood = getattr(model, "log_likelihood_", None)
     if isinstance(likelihood, float) and not isnan(likelihood):
-        say(f"Held-out joint log-likelihood: {likelihood:.3f} per row.")
+        print_text(f"Held-out joint log-likelihood: {likelihood:.3f} per row.")
     rules = getattr(model, "rules_", None)
     if rules:
-        say(f"{len(rules)} rule{'s' * (len(rules) != 1)}:\n{rules.to_text()}")
+        print_text(f"{len(rules)} rule{'s' * (len(rules) != 1)}:\n{rules.to_text()}")
 
 
 def _size_text(n_bytes: int) -> str:
@@ -135,13 +135,13 @@ def evaluate_model(model: Any, path: str, format: str | None, as_json: bool) -> 
     # Of single labels: with many variables, frequencies of combinations would memorise the rows.
     frequencies = IndependentClassifier(DummyClassifier(strategy="prior")).fit(X, Y)
     floor = _scores_of(CachedPrediction(frequencies, X), X, Y)
-    console = out()
+    console = result_console()
     rows = [(name, about, f"{ours[name]:.3f}", f"{floor[name]:.3f}") for name, about in _SCORES.items()]
     where = "standard input" if path == "-" else path
-    show(f"{where}: {len(Y):,} rows", ["score", "meaning", "model", "baseline"], rows, left=2)
+    print_table(f"{where}: {len(Y):,} rows", ["score", "meaning", "model", "baseline"], rows, left=2)
     accuracies = [(name, f"{value:.3f}") for name, value in sorted(each.items(), key=lambda pair: pair[1])]
     console.print()
-    show("Single class variables, lowest accuracy first", ["variable", "accuracy"], accuracies)
+    print_table("Single class variables, lowest accuracy first", ["variable", "accuracy"], accuracies)
 
 
 def _warn_of_new_labels(space: ClassSpace, Y: pd.DataFrame) -> None:
@@ -149,7 +149,7 @@ def _warn_of_new_labels(space: ClassSpace, Y: pd.DataFrame) -> None:
     for name, values in zip(space.names, space.categories, strict=True):
         new = set(Y[name].dropna().tolist()) - set(values.tolist())
         if new:
-            remark(
+            print_warning(
                 f"{name!r} has labels that are unknown to the model, {listing(sorted(new, key=str), 5)}; rows"
                 " with them count as wrong."
             )
@@ -206,13 +206,13 @@ def compare_models(
         (model, *(_with_spread(means.loc[model, name], spread[name][model]) for name in scores))
         for model in means.index
     ]
-    show(f"{data.name}: {folds} folds", ["model", *scores], rows)
+    print_table(f"{data.name}: {folds} folds", ["model", *scores], rows)
     for problem in result.problems().itertuples():
-        say(f"{problem.model}: {getattr(problem, 'reason', problem)}")
+        print_text(f"{problem.model}: {getattr(problem, 'reason', problem)}")
     if interrupted:
         raise KeyboardInterrupt
     if page is not None:
-        say(f"Tables, tests and plots written to {page}.")
+        print_text(f"Tables, tests and plots written to {page}.")
     if means.isna().all(axis=None):
         raise InputError("no model could be compared; see the reasons above.")
 

@@ -92,7 +92,7 @@ def _plain(value: Any) -> Any:
 # -- formats -----------------------------------------------------------------------------------------------
 
 
-class Sink(Protocol):
+class _Sink(Protocol):
     """Writer of pieces with the same columns."""
 
     def write(self, piece: Piece) -> None:
@@ -120,7 +120,7 @@ def output_format(path: str, given: str | None) -> str:
 
 
 @contextmanager
-def open_sink(path: str, format: str) -> Iterator[Sink]:
+def open_sink(path: str, format: str) -> Iterator[_Sink]:
     """Open a sink; the file is replaced when the block ends without an error."""
     if path == "-":
         sink = _sink(sys.stdout.buffer, format)
@@ -133,7 +133,9 @@ def open_sink(path: str, format: str) -> Iterator[Sink]:
         # A pipe or device is written to; of a link, the target is replaced.
         with place.open("wb") if is_special(path) else open_atomic(place.resolve()) as file:
             packed = (
-                cast(IO[bytes], gzip.GzipFile("", "wb", fileobj=file, mtime=0)) if _is_packed(path) else file
+                cast(IO[bytes], gzip.GzipFile("", "wb", fileobj=file, mtime=0))
+                if path.endswith(".gz")
+                else file
             )
             sink = _sink(packed, format)
             yield sink
@@ -144,11 +146,7 @@ def open_sink(path: str, format: str) -> Iterator[Sink]:
         raise InputError(f"--out: {path!r} cannot be written: {error.strerror}.") from None
 
 
-def _is_packed(path: str) -> bool:
-    return path.endswith(".gz")
-
-
-def _sink(file: IO[bytes], format: str) -> Sink:
+def _sink(file: IO[bytes], format: str) -> _Sink:
     if format == "parquet":
         return _Parquet(file)
     return _Lines(file) if format == "jsonl" else _Text(file, "\t" if format == "tsv" else ",")

@@ -24,7 +24,7 @@ from tuplet.space.containers import listing
 from tuplet.space.words import chance_text, combination_texts, is_yes_no
 from tuplet.surface.cli.output import Piece, open_sink, output_format
 from tuplet.surface.cli.tables import ModelColumns
-from tuplet.surface.cli.terminal import note, out, show
+from tuplet.surface.cli.terminal import print_hint, print_table, result_console
 
 _ROWS = 10_000
 """Rows of a piece; predictions of models with draws may need a hundred times the memory of a row."""
@@ -134,7 +134,7 @@ def predict_file(model: Any, request: PredictRequest, target: str, format: str |
                 progress.advance(f"{n:,} rows", steps=round(100 * chunk.share) - progress.done)
         # The length of a stream is unknown until its end.
         progress.advance(f"{n:,} rows", steps=100 - progress.done)
-    note(f"{n:,} rows predicted" + ("." if target == "-" else f", written to {target}."))
+    print_hint(f"{n:,} rows predicted" + ("." if target == "-" else f", written to {target}."))
 
 
 def _pieces(model: Any, request: PredictRequest) -> Iterator[tuple[Chunk, Piece]]:
@@ -209,16 +209,16 @@ def _show(model: Any, request: PredictRequest) -> None:
     columns = ModelColumns(model)
     chunk = next(columns.chunks(request.data, format=request.format, rows=_ROWS))
     prediction = _predict(model, columns, chunk.frame.iloc[:_SHOWN], request)
-    ranked = _ranked(prediction, max(1, request.top_k), max(24, out().width - 24))
+    ranked = _ranked(prediction, max(1, request.top_k), max(24, result_console().width - 24))
     lines = [
         (name if rank == 0 else "", text, chance_text(p))
         for name, row in zip(chunk.frame.index[:_SHOWN], ranked, strict=True)
         for rank, (text, p) in enumerate(row)
     ]
     title = "labels" if is_yes_no(prediction.space) else " · ".join(columns.variables[:6])
-    show("", ["row", title, "probability"], lines, left=2)
+    print_table("", ["row", title, "probability"], lines, left=2)
     if len(chunk.frame) > _SHOWN:
-        note(f"First {_SHOWN} rows; --out FILE writes all of them.")
+        print_hint(f"First {_SHOWN} rows; --out FILE writes all of them.")
 
 
 def _ranked(prediction: JointPrediction, k: int, width: int) -> list[list[tuple[str, float]]]:
@@ -240,7 +240,7 @@ def explain_row(model: Any, request: PredictRequest, row: int) -> None:
     columns = ModelColumns(model)
     frame = _row_of(columns, request, row)
     prediction = _predict(model, columns, frame, request)
-    console = out()
+    console = result_console()
     _combinations(console, prediction, request.top_k)
     _labels(console, prediction)
     _dependences(console, prediction)
@@ -252,7 +252,7 @@ def explain_row(model: Any, request: PredictRequest, row: int) -> None:
     if getattr(model, "weights_", None):
         rows = [(name, f"{weight:.3f}") for name, weight in model.weights_.items() if weight > 0]
         console.print()
-        show("Models of the mixture", ["model", "weight"], rows)
+        print_table("Models of the mixture", ["model", "weight"], rows)
 
 
 def _row_of(columns: ModelColumns, request: PredictRequest, row: int) -> pd.DataFrame:
@@ -267,7 +267,7 @@ def _row_of(columns: ModelColumns, request: PredictRequest, row: int) -> pd.Data
 def _combinations(console: Any, prediction: JointPrediction, k: int) -> None:
     [ranked] = _ranked(prediction, k, max(24, console.width - 40))
     rows = [(text, _bar(p), chance_text(p)) for text, p in ranked]
-    show("Most probable combinations", ["labels", "", "probability"], rows, left=2)
+    print_table("Most probable combinations", ["labels", "", "probability"], rows, left=2)
 
 
 def _labels(console: Any, prediction: JointPrediction) -> None:
@@ -283,17 +283,17 @@ def _labels(console: Any, prediction: JointPrediction) -> None:
         for i, (text, c) in enumerate(zip(texts, order, strict=True)):
             p = float(chances[c])
             rows.append(("" if i else prediction.space.names[j], text, _bar(p), chance_text(p)))
-    show("Single class variables", ["variable", "label", "", "probability"], rows, left=3)
+    print_table("Single class variables", ["variable", "label", "", "probability"], rows, left=3)
 
 
 def _show_positive(names: Sequence[str], chances: list[float]) -> None:
     """Print binary variables, the most probable ones first."""
     order = sorted(range(len(names)), key=lambda j: -chances[j])
     rows = [(names[j], _bar(chances[j]), chance_text(chances[j])) for j in order[:_POSITIVE]]
-    show("Single class variables: probability of the second label", ["variable", "", ""], rows, left=2)
+    print_table("Single class variables: probability of the second label", ["variable", "", ""], rows, left=2)
     rest = order[_POSITIVE:]
     if rest:
-        out().print(f"... {len(rest)} more, each at most {chance_text(chances[rest[0]])}")
+        result_console().print(f"... {len(rest)} more, each at most {chance_text(chances[rest[0]])}")
 
 
 def _dependences(console: Any, prediction: JointPrediction) -> None:
@@ -309,7 +309,7 @@ def _dependences(console: Any, prediction: JointPrediction) -> None:
     console.print()
     if rows:
         title = "Mutual information of labels in this row (nats)"
-        show(title, ["", "", "information"], rows, left=2)
+        print_table(title, ["", "", "information"], rows, left=2)
     else:
         console.print("In this row, the labels are independent of each other.")
 

@@ -46,7 +46,7 @@ class _Output(Console):
         raise BrokenPipeError
 
 
-def out() -> Console:
+def result_console() -> Console:
     """Return the console of results: standard output, with a suitable width."""
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # for bars on terminals that support ASCII only
@@ -54,24 +54,26 @@ def out() -> Console:
     return _Output(width=width, highlight=False, soft_wrap=False)
 
 
-def say(text: str) -> None:
+def print_text(text: str) -> None:
     """Print a sentence on standard output without markup: file names may contain brackets."""
-    out().print(text, markup=False, soft_wrap=True)
+    result_console().print(text, markup=False, soft_wrap=True)
 
 
-def remark(text: str) -> None:
+def print_warning(text: str) -> None:
     """Print a warning in one line on standard error."""
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     console.print(f"[yellow]warning:[/yellow] {escape(text)}")
 
 
-def note(text: str) -> None:
+def print_hint(text: str) -> None:
     """Print a hint on standard error, if that is a terminal."""
     if sys.stderr.isatty():
         Console(stderr=True, highlight=False).print(escape(text))
 
 
-def show(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], *, left: int = 1) -> None:
+def print_table(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], *, left: int = 1
+) -> None:
     """Print a table whose first `left` columns are text and whose other columns are numbers."""
     lines = Table(box=None, pad_edge=False, header_style="dim", show_header=any(columns))
     for j, column in enumerate(columns):
@@ -79,7 +81,7 @@ def show(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], *
         lines.add_column(escape(column), justify=justify, no_wrap=True, overflow="ellipsis")
     for row in rows:
         lines.add_row(*(escape(str(cell)) for cell in row))
-    console = out()
+    console = result_console()
     if title:
         console.print(title, style="bold", markup=False)
     console.print(lines)
@@ -189,7 +191,7 @@ def _short_warnings() -> Iterator[None]:
     def print_one(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
         if issubclass(category, TupletWarning) and str(message) not in printed:
             printed.add(str(message))
-            remark(str(message))
+            print_warning(str(message))
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

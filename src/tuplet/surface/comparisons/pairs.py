@@ -14,7 +14,7 @@ import pandas as pd
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import Floats
 from tuplet.space.words import clip, shorten
-from tuplet.surface.plots.canvas import BLUE, GREY, INK, ORANGE, caption, lay_out, new_axes
+from tuplet.surface.plots.canvas import BLUE, GREY, INK, ORANGE, apply_layout, caption, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -285,7 +285,7 @@ def _name_points(ax: Axes, points: Floats, texts: Sequence[str], others: Floats)
     others : array, shape (n_others, 2)
         Points that should stay visible too.
     """
-    lay_out(ax)
+    apply_layout(ax)
     drawn = ax.transData.transform(np.concatenate([points, others]))
     taken = [text.get_window_extent() for text in ax.texts]
     for point, text in zip(points, texts, strict=True):

@@ -12,12 +12,51 @@ import pandas as pd
 
 from tuplet.core.exceptions import InputError
 from tuplet.space.words import shorten
-from tuplet.surface.pages.grid import Cell, Grid, ScoreTable, lay_out
+from tuplet.surface.pages.grid import Cell, Grid, ScoreTable, score_grid
 
-_EMPHASIS = {"bold": "**", "italic": "*", "none": ""}
+_MARKDOWN_EMPHASIS = {"bold": "**", "italic": "*", "none": ""}
 
 # An underscore between letters is no markup, and names full of backslashes are hard to read in the source.
-_SPECIAL = re.compile(r"[\\`*\[\]<>|~$&#]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
+_MARKDOWN_SPECIAL = re.compile(r"[\\`*\[\]<>|~$&#]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
+
+_STARS = {"star": "*", "none": ""}
+_LONGEST_DATASET, _LONGEST_MODEL = 28, 20
+_GAP = "  "
+
+_LATEX_EMPHASIS = {"bold": (r"\mathbf{", "}"), "italic": (r"\mathit{", "}"), "none": ("", "")}
+
+# Braces keep a bracket or a star at the start of a line from being taken for an argument of \\ or \midrule.
+_LATEX_SPECIAL = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        "{": r"\{",
+        "}": r"\}",
+        "&": r"\&",
+        "%": r"\%",
+        "$": r"\$",
+        "#": r"\#",
+        "_": r"\_",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "|": r"\textbar{}",
+        "`": r"\textasciigrave{}",
+        '"': "''",
+        "[": "{[}",
+        "]": "{]}",
+        "*": "{*}",
+        "±": r"$\pm$",
+        "·": r"$\cdot$",
+        "•": r"$\bullet$",
+        "◦": r"$\circ$",
+        "∞": r"$\infty$",
+        "…": r"\dots{}",
+    }
+)
+
+_DASHES = re.compile("-(?=-)")
+"""Hyphens in a row, which LaTeX would print as one dash."""
 
 
 def markdown_table(
@@ -73,54 +112,20 @@ def markdown_table(
     <BLANKLINE>
     - <sup>a</sup> over time: more than 60 s
     """
-    if best not in _EMPHASIS:
-        raise InputError(f"markdown_table: best must be one of {list(_EMPHASIS)}, found {best!r}.")
-    grid = lay_out(
+    if best not in _MARKDOWN_EMPHASIS:
+        raise InputError(f"markdown_table: best must be one of {list(_MARKDOWN_EMPHASIS)}, found {best!r}.")
+    grid = score_grid(
         ScoreTable(
             mean, std, ranks, missing, marks, digits, greater_is_better=greater_is_better, corner=corner
         )
     )
-    rows = _rows(grid, _EMPHASIS[best])
+    rows = _markdown_rows(grid, _MARKDOWN_EMPHASIS[best])
     widths = [max(map(display_width, column)) for column in zip(*rows, strict=True)]
     aligned = [[_align_left(row[0], widths[0]), *map(_align_right, row[1:], widths[1:])] for row in rows]
     rule = "|".join([":" + "-" * (widths[0] + 1), *("-" * (width + 1) + ":" for width in widths[1:])])
     lines = [f"| {' | '.join(row)} |" for row in aligned]
-    notes = [f"- <sup>{letter}</sup> {escape_markdown(reason)}" for letter, reason in grid.notes.items()]
+    notes = [f"- <sup>{letter}</sup> {_escape_markdown(reason)}" for letter, reason in grid.notes.items()]
     return "\n".join([lines[0], f"|{rule}|", *lines[1:], *([""] if notes else []), *notes])
-
-
-def escape_markdown(text: str) -> str:
-    r"""Return a text that Markdown shows as it is.
-
-    Examples
-    --------
-    >>> escape_markdown("a|b *c* d_e _f_")
-    'a\\|b \\*c\\* d_e \\_f\\_'
-    """
-    return _SPECIAL.sub(lambda found: "\\" + found.group(), text)
-
-
-def _rows(grid: Grid, emphasis: str) -> list[list[str]]:
-    head = [escape_markdown(text) for text in [grid.corner, *grid.models]]
-    body = [
-        [escape_markdown(name), *(_cell(cell, emphasis) for cell in line)]
-        for name, line in zip(grid.datasets, grid.lines, strict=True)
-    ]
-    foot = [[grid.rank_heading, *(_cell(cell, emphasis) for cell in grid.ranks)]] if grid.ranks else []
-    return [head, *body, *foot]
-
-
-def _cell(cell: Cell, emphasis: str) -> str:
-    around = emphasis if cell.best else ""
-    text = f"{around}{cell.text}{around}"
-    text += f" ± {cell.spread}" if cell.spread else ""
-    text += f" {escape_markdown(cell.mark)}" if cell.mark else ""
-    return text + (f" <sup>{cell.note}</sup>" if cell.note else "")
-
-
-_STARS = {"star": "*", "none": ""}
-_LONGEST_DATASET, _LONGEST_MODEL = 28, 20
-_GAP = "  "
 
 
 def text_table(
@@ -136,7 +141,7 @@ def text_table(
     corner: str = "data set",
     width: int | None = None,
 ) -> str:
-    """Return scores as aligned text; what is too wide goes on below, in columns that are never broken.
+    """Return scores as aligned text; columns that do not fit continue below and are never broken.
 
     Parameters
     ----------
@@ -169,7 +174,7 @@ def text_table(
     """
     if best not in _STARS:
         raise InputError(f"text_table: best must be one of {list(_STARS)}, found {best!r}.")
-    grid = lay_out(
+    grid = score_grid(
         ScoreTable(
             mean, std, ranks, missing, marks, digits, greater_is_better=greater_is_better, corner=corner
         )
@@ -181,6 +186,85 @@ def text_table(
     ]
     blocks = [_block(names, part, bool(grid.ranks)) for part in _parts(names, columns, available)]
     return "\n".join(["\n\n".join(blocks), *_legend(grid, _STARS[best], available)])
+
+
+def latex_table(
+    mean: pd.DataFrame,
+    std: pd.DataFrame | None = None,
+    *,
+    ranks: pd.Series | None = None,
+    best: Literal["bold", "italic", "none"] = "bold",
+    digits: int = 3,
+    greater_is_better: bool = True,
+    missing: pd.DataFrame | None = None,
+    marks: pd.DataFrame | None = None,
+    corner: str = "data set",
+    caption: str = "",
+    label: str = "",
+) -> str:
+    r"""Return scores as a LaTeX table; with a caption or a label it is a float, otherwise a bare tabular.
+
+    Names are escaped. Letters beyond Latin ones need an engine that has them, such as LuaLaTeX.
+
+    Parameters
+    ----------
+    mean, std, ranks, best, digits, greater_is_better, missing, marks, corner
+        See `markdown_table`.
+    caption : str
+        Above the table, as text: it is escaped.
+    label : str
+        For `\ref`.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> mean = pd.DataFrame({"chain": [0.31, 0.7], "prior_1": [0.12, 0.7]}, index=["emotions", "scene"])
+    >>> print(latex_table(mean))
+    \begin{tabular}{lrr}
+    \toprule
+    data set & chain & prior\_1 \\
+    \midrule
+    emotions & $\mathbf{0.310}$ & $0.120$ \\
+    scene & $\mathbf{0.700}$ & $\mathbf{0.700}$ \\
+    \bottomrule
+    \end{tabular}
+    """
+    if best not in _LATEX_EMPHASIS:
+        raise InputError(f"latex_table: best must be one of {list(_LATEX_EMPHASIS)}, found {best!r}.")
+    grid = score_grid(
+        ScoreTable(
+            mean, std, ranks, missing, marks, digits, greater_is_better=greater_is_better, corner=corner
+        )
+    )
+    lines = [*_latex_tabular(grid, _LATEX_EMPHASIS[best]), *_latex_notes(grid)]
+    if caption or label:
+        lines = [*_latex_float_head(caption, label), *lines, r"\end{table}"]
+    return "\n".join(lines)
+
+
+def _escape_markdown(text: str) -> str:
+    r"""Return a text that Markdown shows as it is.
+
+    Examples
+    --------
+    >>> _escape_markdown("a|b *c* d_e _f_")
+    'a\\|b \\*c\\* d_e \\_f\\_'
+    """
+    return _MARKDOWN_SPECIAL.sub(lambda found: "\\" + found.group(), text)
+
+
+def escape_latex(text: str) -> str:
+    r"""Return a text that LaTeX prints as it is.
+
+    Examples
+    --------
+    >>> print(escape_latex("50% of a_b & c"))
+    50\% of a\_b \& c
+    """
+    return _DASHES.sub("-{}", text.translate(_LATEX_SPECIAL))
 
 
 def display_width(text: str) -> int:
@@ -195,6 +279,32 @@ def display_width(text: str) -> int:
         0 if unicodedata.combining(char) else 1 + (unicodedata.east_asian_width(char) in "WF")
         for char in text
     )
+
+
+# -- Markdown ----------------------------------------------------------------------------------------------
+
+
+def _markdown_rows(grid: Grid, emphasis: str) -> list[list[str]]:
+    head = [_escape_markdown(text) for text in [grid.corner, *grid.models]]
+    body = [
+        [_escape_markdown(name), *(_markdown_cell(cell, emphasis) for cell in line)]
+        for name, line in zip(grid.datasets, grid.lines, strict=True)
+    ]
+    foot = (
+        [[grid.rank_heading, *(_markdown_cell(cell, emphasis) for cell in grid.ranks)]] if grid.ranks else []
+    )
+    return [head, *body, *foot]
+
+
+def _markdown_cell(cell: Cell, emphasis: str) -> str:
+    around = emphasis if cell.best else ""
+    text = f"{around}{cell.text}{around}"
+    text += f" ± {cell.spread}" if cell.spread else ""
+    text += f" {_escape_markdown(cell.mark)}" if cell.mark else ""
+    return text + (f" <sup>{cell.note}</sup>" if cell.note else "")
+
+
+# -- text --------------------------------------------------------------------------------------------------
 
 
 def _align_left(text: str, width: int) -> str:
@@ -283,111 +393,10 @@ def _legend(grid: Grid, star: str, available: int) -> list[str]:
     return ["", *lines] if lines else []
 
 
-_LATEX_EMPHASIS = {"bold": (r"\mathbf{", "}"), "italic": (r"\mathit{", "}"), "none": ("", "")}
-
-# Braces keep a bracket or a star at the start of a line from being taken for an argument of \\ or \midrule.
-_LATEX_SPECIAL = str.maketrans(
-    {
-        "\\": r"\textbackslash{}",
-        "{": r"\{",
-        "}": r"\}",
-        "&": r"\&",
-        "%": r"\%",
-        "$": r"\$",
-        "#": r"\#",
-        "_": r"\_",
-        "~": r"\textasciitilde{}",
-        "^": r"\textasciicircum{}",
-        "<": r"\textless{}",
-        ">": r"\textgreater{}",
-        "|": r"\textbar{}",
-        "`": r"\textasciigrave{}",
-        '"': "''",
-        "[": "{[}",
-        "]": "{]}",
-        "*": "{*}",
-        "±": r"$\pm$",
-        "·": r"$\cdot$",
-        "•": r"$\bullet$",
-        "◦": r"$\circ$",
-        "∞": r"$\infty$",
-        "…": r"\dots{}",
-    }
-)
-
-_DASHES = re.compile("-(?=-)")
-"""Hyphens in a row, of which LaTeX would make one dash."""
+# -- LaTeX -------------------------------------------------------------------------------------------------
 
 
-def latex_table(
-    mean: pd.DataFrame,
-    std: pd.DataFrame | None = None,
-    *,
-    ranks: pd.Series | None = None,
-    best: Literal["bold", "italic", "none"] = "bold",
-    digits: int = 3,
-    greater_is_better: bool = True,
-    missing: pd.DataFrame | None = None,
-    marks: pd.DataFrame | None = None,
-    corner: str = "data set",
-    caption: str = "",
-    label: str = "",
-) -> str:
-    r"""Return scores as a LaTeX table; with a caption or a label it is a float, otherwise a bare tabular.
-
-    Names are escaped. Letters beyond Latin ones need an engine that has them, such as LuaLaTeX.
-
-    Parameters
-    ----------
-    mean, std, ranks, best, digits, greater_is_better, missing, marks, corner
-        See `markdown_table`.
-    caption : str
-        Above the table, as text: it is escaped.
-    label : str
-        For `\ref`.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> mean = pd.DataFrame({"chain": [0.31, 0.7], "prior_1": [0.12, 0.7]}, index=["emotions", "scene"])
-    >>> print(latex_table(mean))
-    \begin{tabular}{lrr}
-    \toprule
-    data set & chain & prior\_1 \\
-    \midrule
-    emotions & $\mathbf{0.310}$ & $0.120$ \\
-    scene & $\mathbf{0.700}$ & $\mathbf{0.700}$ \\
-    \bottomrule
-    \end{tabular}
-    """
-    if best not in _LATEX_EMPHASIS:
-        raise InputError(f"latex_table: best must be one of {list(_LATEX_EMPHASIS)}, found {best!r}.")
-    grid = lay_out(
-        ScoreTable(
-            mean, std, ranks, missing, marks, digits, greater_is_better=greater_is_better, corner=corner
-        )
-    )
-    lines = [*_tabular(grid, _LATEX_EMPHASIS[best]), *_notes(grid)]
-    if caption or label:
-        lines = [*_float_head(caption, label), *lines, r"\end{table}"]
-    return "\n".join(lines)
-
-
-def escape_latex(text: str) -> str:
-    r"""Return a text that LaTeX prints as it is.
-
-    Examples
-    --------
-    >>> print(escape_latex("50% of a_b & c"))
-    50\% of a\_b \& c
-    """
-    return _DASHES.sub("-{}", text.translate(_LATEX_SPECIAL))
-
-
-def _tabular(grid: Grid, emphasis: tuple[str, str]) -> list[str]:
+def _latex_tabular(grid: Grid, emphasis: tuple[str, str]) -> list[str]:
     head = [escape_latex(text) for text in [grid.corner, *grid.models]]
     body = [
         [escape_latex(name), *(_latex_cell(cell, emphasis) for cell in line)]
@@ -397,16 +406,16 @@ def _tabular(grid: Grid, emphasis: tuple[str, str]) -> list[str]:
     return [
         rf"\begin{{tabular}}{{l{'r' * len(grid.models)}}}",
         r"\toprule",
-        _row(head),
+        _latex_row(head),
         r"\midrule",
-        *map(_row, body),
-        *([r"\midrule", _row(ranks)] if grid.ranks else []),
+        *map(_latex_row, body),
+        *([r"\midrule", _latex_row(ranks)] if grid.ranks else []),
         r"\bottomrule",
         r"\end{tabular}",
     ]
 
 
-def _row(cells: list[str]) -> str:
+def _latex_row(cells: list[str]) -> str:
     return " & ".join(cells) + r" \\"
 
 
@@ -415,17 +424,17 @@ def _latex_cell(cell: Cell, emphasis: tuple[str, str]) -> str:
     if not cell.is_number:
         return escape_latex(cell.text) + note
     before, after = emphasis if cell.best else ("", "")
-    number = f"{before}{_math(cell.text)}{after}"
-    spread = rf" \pm {_math(cell.spread)}" if cell.spread else ""
+    number = f"{before}{_latex_math(cell.text)}{after}"
+    spread = rf" \pm {_latex_math(cell.spread)}" if cell.spread else ""
     mark = f" {escape_latex(cell.mark)}" if cell.mark else ""
     return f"${number}{spread}${mark}{note}"
 
 
-def _math(text: str) -> str:
+def _latex_math(text: str) -> str:
     return text.replace("∞", r"\infty")
 
 
-def _notes(grid: Grid) -> list[str]:
+def _latex_notes(grid: Grid) -> list[str]:
     """Return the footnotes as paragraphs below, because lines in a tabular would not be broken."""
     if not grid.notes:
         return []
@@ -435,7 +444,7 @@ def _notes(grid: Grid) -> list[str]:
     return [r"\par\smallskip", r"{\raggedright\footnotesize", *lines, "}"]
 
 
-def _float_head(caption: str, label: str) -> list[str]:
+def _latex_float_head(caption: str, label: str) -> list[str]:
     lines = [r"\begin{table}[tbp]", r"\centering"]
     lines += [rf"\caption{{{escape_latex(caption)}}}"] if caption else []
     return lines + ([rf"\label{{{label}}}"] if label else [])

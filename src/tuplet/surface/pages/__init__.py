@@ -1,7 +1,6 @@
-"""Pages of HTML that need nothing else: tables that can be sorted, and pictures.
+"""Pages of HTML without other files: tables that can be sorted, and pictures.
 
-`html_page` takes sections; a section holds text, tables and pictures. Sections
-are made without markup.
+`html_page` takes sections; a section holds text, tables and pictures, without markup.
 """
 
 from tuplet.surface.pages.grid import ScoreTable

@@ -79,7 +79,7 @@ class Cell(NamedTuple):
     spread : str
         The standard deviation, rounded.
     best : bool
-        Whether nothing in its line is better, as far as the digits tell.
+        Whether nothing in its line is better, to the digits shown.
     mark : str
         A sign behind the number.
     note : str
@@ -128,7 +128,7 @@ class Grid(NamedTuple):
     notes: dict[str, str]
 
 
-def lay_out(table: ScoreTable) -> Grid:
+def score_grid(table: ScoreTable) -> Grid:
     """Return the cells of a table, checked."""
     mean = _check_mean(table)
     std, missing, marks = (

@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 import pandas as pd
 
 from tuplet.core.exceptions import InputError, MissingDependencyError
-from tuplet.surface.pages.grid import DASH, Cell, Grid, ScoreTable, lay_out, name_text
+from tuplet.surface.pages.grid import DASH, Cell, Grid, ScoreTable, name_text, score_grid
 
 _TALL = 26
 """Lines from which on a table scrolls by itself, below its headings."""
@@ -196,7 +196,7 @@ def _html_table(table: ScoreTable | PlainTable | pd.DataFrame, prefix: str) -> s
 
 
 def _score_table(table: ScoreTable, prefix: str) -> str:
-    grid = lay_out(table)
+    grid = score_grid(table)
     first = "descending" if table.greater_is_better else "ascending"
     head = [_heading(grid.corner, "ascending"), *(_heading(name, first) for name in grid.models)]
     body = [

@@ -12,7 +12,7 @@ import pandas as pd
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import Floats
 from tuplet.space.words import shorten
-from tuplet.surface.plots.canvas import GREY, PALETTE, caption, lay_out, new_axes, pyplot, write_legend
+from tuplet.surface.plots.canvas import GREY, PALETTE, apply_layout, caption, new_axes, pyplot, write_legend
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -85,7 +85,7 @@ def plot_calibration(
     _write_legend(ax, frames)
     caption(ax, title)
     if own:
-        lay_out(ax)  # the space for axes within axes is right from the second time on
+        apply_layout(ax)  # the space for axes within axes is right from the second time on
     return ax
 
 

@@ -34,8 +34,8 @@ def new_axes(width: float, height: float) -> Axes:
     return axes
 
 
-def lay_out(ax: Axes) -> None:
-    """Place everything as the layout of the figure demands; drawing repeats this from there."""
+def apply_layout(ax: Axes) -> None:
+    """Apply the layout of the figure, so that the positions of its parts are known."""
     figure: Any = ax.figure.canvas.figure
     figure.draw_without_rendering()
 
@@ -54,7 +54,7 @@ def write_legend(ax: Axes, **options: Any) -> None:
 
 def points_of(ax: Axes) -> tuple[float, float]:
     """Return the width and height of axes in points (1/72 inch), once the layout of the figure is known."""
-    lay_out(ax)
+    apply_layout(ax)
     box = ax.get_window_extent()
     dpi = ax.figure.canvas.figure.dpi
     return 72 * box.width / dpi, 72 * box.height / dpi

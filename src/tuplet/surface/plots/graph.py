@@ -29,7 +29,6 @@ from tuplet.surface.plots.layout import GraphLayout, fitting_scale, lay_out_grap
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-
 _LETTERS, _NUMBER = (9.0, 8.0), 7.5
 """Sizes of letters in points: of names and of notes below them; of strengths."""
 
@@ -47,6 +46,9 @@ _PAGE, _SMALLEST = (800.0, 540.0), 0.7
 
 _FEW = 14
 """Edges up to which every strength is written on its edge; beyond, a key explains the widths."""
+
+_STEPS = np.linspace(0.0, 1.0, 25)[:, None]
+"""Places along a curve that are tried for labels."""
 
 
 def plot_graph(
@@ -222,7 +224,7 @@ def _colors(groups: Sequence[str] | None, n: int) -> list[str]:
     return [PALETTE[kinds.index(kind) % len(PALETTE)] for kind in groups]
 
 
-# -- how it is drawn ---------------------------------------------------------------------------------------
+# -- drawing ----------------------------------------------------------------------------------------------
 
 
 def _extent(layout: GraphLayout, key: list[Any]) -> tuple[float, float]:
@@ -317,8 +319,7 @@ def _draw_key(ax: Axes, key: list[Any], scale: float) -> None:
     )
 
 
-_STEPS = np.linspace(0.0, 1.0, 25)[:, None]
-"""Places along a curve that are looked at for labels."""
+# -- arrows ------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -383,7 +384,7 @@ def _draw_arrow(ax: Axes, route: Floats, down: bool, look: Look, scale: float) -
     ax.add_patch(Polygon(head, closed=True, facecolor=INK, edgecolor="none", alpha=look.alpha))
 
 
-# -- numbers -----------------------------------------------------------------------------------------------
+# -- strengths ---------------------------------------------------------------------------------------------
 
 
 def _strength_text(value: float) -> str:
@@ -467,7 +468,7 @@ def label_places(lines: Sequence[Floats], sizes: Floats, boxes: Floats) -> Float
 
 
 def _overlap(one: Floats, other: Floats) -> np.ndarray:
-    """Tell which rectangles (a, 4) and (b, 4) overlap, as (a, b); a point is a rectangle too."""
+    """Return which rectangles (a, 4) and (b, 4) overlap, as (a, b); a point is a rectangle too."""
     low = np.maximum(one[:, None, :2], other[None, :, :2])
     high = np.minimum(one[:, None, 2:], other[None, :, 2:])
     return np.asarray((low <= high).all(axis=-1))

@@ -155,14 +155,14 @@ def _renumbered(parents: ParentSets, group: list[int]) -> ParentSets:
     return tuple(tuple(new[parent] for parent in parents[v]) for v in group)
 
 
-def _one_component(graph: Layered, sizes: Floats, down: bool, layer_gap: float) -> GraphLayout:
+def _one_component(graph: _Layers, sizes: Floats, down: bool, layer_gap: float) -> GraphLayout:
     """Lay out connected nodes, downwards or to the right."""
     if down:
         return _downwards(graph, sizes, layer_gap)
     return _downwards(graph, sizes[:, ::-1], layer_gap).turned()
 
 
-def _downwards(graph: Layered, sizes: Floats, layer_gap: float) -> GraphLayout:
+def _downwards(graph: _Layers, sizes: Floats, layer_gap: float) -> GraphLayout:
     """Lay out layers from the top to the bottom."""
     n = len(sizes)
     breadths = np.zeros(graph.n_points)
@@ -181,7 +181,7 @@ def _downwards(graph: Layered, sizes: Floats, layer_gap: float) -> GraphLayout:
     return GraphLayout(boxes, routes, float((x + breadths / 2).max()), float(bottom[-1]), down=True)
 
 
-def _across(graph: Layered, breadths: Floats, n: int) -> Floats:
+def _across(graph: _Layers, breadths: Floats, n: int) -> Floats:
     """Return the middles of all points across the layers, in their order and apart from each other.
 
     They minimise the sum of squared steps to the side over all links, weighted so that long edges are
@@ -218,7 +218,7 @@ def _least_positions(layer: list[int], breadths: Floats, n: int) -> Floats:
     return np.concatenate([[0.0], np.cumsum(steps)])
 
 
-def _layer_gaps(graph: Layered, x: Floats, layer_of: np.ndarray, least: float) -> Floats:
+def _layer_gaps(graph: _Layers, x: Floats, layer_of: np.ndarray, least: float) -> Floats:
     """Return the space below each layer but the last: more where edges go far to the side."""
     upper, lower = graph.links.T
     farthest = np.zeros(max(0, len(graph.layers) - 1))
@@ -226,7 +226,7 @@ def _layer_gaps(graph: Layered, x: Floats, layer_of: np.ndarray, least: float) -
     return np.clip(_SLOPE * farthest, least, max(least, _LONGEST_GAP))
 
 
-def _routes(graph: Layered, x: Floats, breadths: Floats, top: Floats, bottom: Floats) -> dict[Edge, Floats]:
+def _routes(graph: _Layers, x: Floats, breadths: Floats, top: Floats, bottom: Floats) -> dict[Edge, Floats]:
     """Return the corners of edges: from its port below the parent, through layers, to that of the child."""
     starts = _ports({edge: (edge[0], x[chain[1]]) for edge, chain in graph.chains.items()}, x, breadths)
     ends = _ports({edge: (edge[1], x[chain[-2]]) for edge, chain in graph.chains.items()}, x, breadths)
@@ -260,7 +260,7 @@ def _ports(ends: dict[Edge, tuple[int, float]], x: Floats, breadths: Floats) -> 
 # -- layers ------------------------------------------------------------------------------------------------
 
 
-class Layered(NamedTuple):
+class _Layers(NamedTuple):
     """A graph of n nodes in layers; points from n on are bends of edges that pass a layer."""
 
     layers: Layers  # points of each layer, in their order
@@ -290,13 +290,13 @@ def components(parents: ParentSets) -> list[list[int]]:
     return sorted(groups, key=len, reverse=True)
 
 
-def layered(parents: ParentSets) -> Layered:
+def layered(parents: ParentSets) -> _Layers:
     """Put a graph into layers, ordered so that few edges cross.
 
     Examples
     --------
     >>> layered(((), (0,), (0, 1)))
-    Layered(layers=[[0], [1, 3], [2]], chains={(0, 1): [0, 1], (0, 2): [0, 3, 2], (1, 2): [1, 2]}, n_points=4)
+    _Layers(layers=[[0], [1, 3], [2]], chains={(0, 1): [0, 1], (0, 2): [0, 3, 2], (1, 2): [1, 2]}, n_points=4)
     """
     depth = _depths(parents)
     layers: Layers = [[] for _ in range(max(depth, default=-1) + 1)]
@@ -309,7 +309,7 @@ def layered(parents: ParentSets) -> Layered:
         for layer, bend in enumerate(bends, start=depth[parent] + 1):
             layers[layer].append(bend)
         chains[parent, child] = [parent, *bends, child]
-    graph = Layered(layers, chains, n_points)
+    graph = _Layers(layers, chains, n_points)
     return graph._replace(layers=_ordered(graph))
 
 
@@ -332,7 +332,7 @@ def _depths(parents: ParentSets) -> list[int]:
 # -- the order within layers -------------------------------------------------------------------------------
 
 
-def _ordered(graph: Layered) -> Layers:
+def _ordered(graph: _Layers) -> Layers:
     """Sweep down and up again; keep the order with the fewest crossings."""
     above, below = _neighbours(graph)
     layers = _first_order(graph, below)
@@ -351,7 +351,7 @@ def _ordered(graph: Layered) -> Layers:
     return best
 
 
-def _neighbours(graph: Layered) -> tuple[list[list[int]], list[list[int]]]:
+def _neighbours(graph: _Layers) -> tuple[list[list[int]], list[list[int]]]:
     """Return the neighbours of each point in the layer above and in the one below."""
     above: list[list[int]] = [[] for _ in range(graph.n_points)]
     below: list[list[int]] = [[] for _ in range(graph.n_points)]
@@ -361,7 +361,7 @@ def _neighbours(graph: Layered) -> tuple[list[list[int]], list[list[int]]]:
     return above, below
 
 
-def _first_order(graph: Layered, below: list[list[int]]) -> Layers:
+def _first_order(graph: _Layers, below: list[list[int]]) -> Layers:
     """Order every layer as a depth-first walk meets its points, so that trees have no crossings."""
     met: dict[int, int] = {}
     stack = [v for layer in reversed(graph.layers) for v in reversed(layer)]

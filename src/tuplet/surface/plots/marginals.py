@@ -119,7 +119,7 @@ def plot_marginals(
 
 
 def _lines(space: ClassSpace, tables: list[Floats], truth: Codes | None) -> tuple[list[_Line], int]:
-    """Return the lines to draw, and how many were left out because nobody would miss them."""
+    """Return the lines to draw, and the number of labels left out as too improbable."""
     shown = [[1] if space.yes_no(j) else list(range(card)) for j, card in enumerate(space.cards)]
     faint: set[int] = set()
     if sum(map(len, shown)) > _MANY:

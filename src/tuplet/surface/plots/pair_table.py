@@ -76,7 +76,7 @@ def plot_pair_table(
     _write_sums(ax, cells)
     if truth is not None:
         _frame(ax, truth)
-    ax.set_xticks(range(len(b)), b, parse_math=False, rotation=90 if _is_tight(b) else 0)
+    ax.set_xticks(range(len(b)), b, parse_math=False, rotation=90 if max(map(len, b)) > 9 else 0)
     ax.set_yticks(range(len(a)), a, parse_math=False)
     ax.xaxis.tick_top()
     ax.xaxis.set_label_position("top")
@@ -88,10 +88,6 @@ def plot_pair_table(
     ax.spines[:].set_visible(False)
     caption(ax, title)
     return ax
-
-
-def _is_tight(texts: list[str]) -> bool:
-    return max(map(len, texts)) > 9
 
 
 def _write(ax: Axes, cells: Floats, highest: float) -> None:

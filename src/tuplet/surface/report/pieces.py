@@ -1,4 +1,4 @@
-"""Helpers of all sections: pictures that are closed, parts that may fail, texts of labels."""
+"""Helpers of all sections: closed figures, parts that may fail, texts of labels."""
 
 from __future__ import annotations
 
@@ -97,11 +97,11 @@ def combinations(space: ClassSpace, codes: Codes, width: int = 64) -> list[str]:
     whole = (codes != UNKNOWN).all(axis=1)
     texts = np.array([""] * len(codes), dtype=object)
     texts[whole] = combination_texts(space, codes[whole], width)
-    texts[~whole] = truth_texts(space, codes[~whole], width)
+    texts[~whole] = _truth_texts(space, codes[~whole], width)
     return texts.tolist()
 
 
-def truth_texts(space: ClassSpace, codes: Codes, width: int = 64) -> list[str]:
+def _truth_texts(space: ClassSpace, codes: Codes, width: int = 64) -> list[str]:
     """Return the known labels of each row of codes (rows, m) as `name=label, ...`."""
     names = shorten(space.names)
     return [

@@ -43,7 +43,7 @@ def read_bif(source: str | Path) -> Network:
 
     All table forms are read: rows for configurations of the parents, a `default` row for those that are not
     listed, and flat tables, in which the child runs slowest and the last parent fastest. Flat tables of
-    programs that let the child run fastest are told by their sums.
+    programs in which the child runs fastest are recognised by their sums.
 
     Parameters
     ----------

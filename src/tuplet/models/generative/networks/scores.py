@@ -117,10 +117,10 @@ class CountScorer:
     def _score_alone(self) -> None:
         """Learn the score of every variable without parents on its known rows, which gaps are measured by."""
         whole = self.data._replace(missing=np.zeros(self.n_variables, dtype=bool))
-        nobody = np.zeros(self.n_variables, dtype=bool)
+        excluded = np.zeros(self.n_variables, dtype=bool)
         for v, card in enumerate(self.data.cards):
             scores = np.empty(self.n_variables)
-            score = candidate_scores(whole, v, np.empty(0, np.int64), nobody, False, scores)
+            score = candidate_scores(whole, v, np.empty(0, np.int64), excluded, False, scores)
             self.data.alone[v] = score + self.data.penalty * (card - 1)
 
     def score(self, child: int, parents: Sequence[int]) -> float:

@@ -2,7 +2,7 @@
 
 - `init` and `step`: the Gibbs sampler, on an explicit `State`.
 - `Draws`: what chains have kept.
-- `correlation_table`, `inclusion_table`, `combination_table`, `trace_table`: what they say.
+- `correlation_table`, `inclusion_table`, `combination_table`, `trace_table`: tables of the draws.
 """
 
 from tuplet.models.probit.sampling.draws import Draws

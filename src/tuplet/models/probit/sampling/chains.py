@@ -1,4 +1,4 @@
-"""Markov chains of the sampler: burn-in, kept draws and where to go on; several at once in `run_chains`."""
+"""Markov chains of the sampler: burn-in, kept draws, continuation; several at once in `run_chains`."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def run_chains(
     plan : ChainPlan
     rngs : sequence of Generator
     ends : sequence of ChainEnd or None
-        Where each chain goes on from; None for one that begins.
+        State from which each chain continues; None for one that begins.
     n_jobs : int, optional
         Processes, as joblib counts them. stochtree holds Python's lock, so threads would not help.
     show : bool or "auto"
@@ -94,7 +94,7 @@ class ChainPlan:
 
 @dataclass(frozen=True)
 class ChainEnd:
-    """Where a chain was when it kept its last draw: enough to go on from."""
+    """State of a chain when it kept its last draw: enough to continue it."""
 
     latent: Floats  # (q, n)
     correlation: Any
@@ -235,7 +235,7 @@ def _in_order(dealt: list[list[ChainDraws]]) -> list[ChainDraws]:
 def _wait(
     futures: list[Future[list[ChainDraws]]], board: Any, progress: Progress, pressed: Callable[[], bool]
 ) -> None:
-    """Show progress until all are done; after an interrupt the processes are told to stop."""
+    """Show progress until all are done; after an interrupt the processes are stopped."""
     left = set(futures)
     while left:
         left = wait(left, _LOOK).not_done

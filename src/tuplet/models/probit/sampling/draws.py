@@ -78,7 +78,7 @@ class Draws:
 
 @dataclass(frozen=True)
 class MeansAt:
-    """Latent means at rows X that are computed when they are asked for, since all at once would not fit.
+    """Latent means at rows X that are computed on demand, since all at once would not fit.
 
     Parameters
     ----------

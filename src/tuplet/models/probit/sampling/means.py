@@ -63,10 +63,10 @@ class LinearSettings:
     scale: float = 1.0
     intercept_scale: float = 2.5
 
-    def blocks(self, X: Floats, q: int) -> list[LinearBlock]:
+    def blocks(self, X: Floats, q: int) -> list[_LinearBlock]:
         """Make a block for each of q labels; X (n, d)."""
-        design = LinearDesign.make(X, self.scale, self.intercept_scale)
-        return [LinearBlock(design) for _ in range(q)]
+        design = _LinearDesign.make(X, self.scale, self.intercept_scale)
+        return [_LinearBlock(design) for _ in range(q)]
 
     def collect(self, records: list[list[Floats]], n_features: int) -> LinearDraws:
         """Gather what the blocks recorded: a list of labels for each draw."""
@@ -74,7 +74,7 @@ class LinearSettings:
 
 
 @dataclass(frozen=True)
-class LinearDesign:
+class _LinearDesign:
     """Predictors of linear means, rotated once so that coefficients given the variance are independent.
 
     Parameters
@@ -92,9 +92,9 @@ class LinearDesign:
     strengths: Floats
 
     @classmethod
-    def make(cls, X: Floats, scale: float, intercept_scale: float) -> LinearDesign:
+    def make(cls, X: Floats, scale: float, intercept_scale: float) -> _LinearDesign:
         """Prepare standardised predictors X (n, d); the scales are prior standard deviations."""
-        full = with_intercept(X)
+        full = _with_intercept(X)
         deviations = np.full(full.shape[1], scale)
         deviations[0] = intercept_scale
         scaled = full * deviations
@@ -102,12 +102,12 @@ class LinearDesign:
         return cls(scaled @ axes, deviations[:, None] * axes, np.maximum(strengths, 0.0))
 
 
-class LinearBlock:
+class _LinearBlock:
     """A linear mean with a normal prior: conjugate, so each step is an independent draw."""
 
     is_cheap = True
 
-    def __init__(self, design: LinearDesign) -> None:
+    def __init__(self, design: _LinearDesign) -> None:
         self.design = design
         self.position: Floats = np.zeros(len(design.strengths))
 
@@ -159,10 +159,10 @@ class LinearDraws:
     def predict(self, X: Floats) -> Floats:
         """See `MeanDraws.predict`."""
         n_draws, q, width = self.coefficients.shape
-        flat = with_intercept(X) @ self.coefficients.reshape(-1, width).T
+        flat = _with_intercept(X) @ self.coefficients.reshape(-1, width).T
         return np.ascontiguousarray(flat.reshape(len(X), n_draws, q).transpose(1, 0, 2))
 
 
-def with_intercept(X: Floats) -> Floats:
+def _with_intercept(X: Floats) -> Floats:
     """Put a column of ones in front of X."""
     return np.concatenate([np.ones((len(X), 1)), X], axis=1)

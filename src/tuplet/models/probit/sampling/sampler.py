@@ -114,7 +114,7 @@ def step(state: State, rng: np.random.Generator) -> tuple[State, Info]:
     accepted = 0.0
     cheap = all(block.is_cheap for block in state.blocks)
     for i in range(N_INNER):
-        state = draw_latent(state, rng)
+        state = _draw_latent(state, rng)
         state, probability = _move_correlation(state, rng)
         accepted += probability / N_INNER
         if cheap or i == N_INNER - 1:
@@ -122,7 +122,7 @@ def step(state: State, rng: np.random.Generator) -> tuple[State, Info]:
     return state, Info(accepted)
 
 
-def draw_latent(state: State, rng: np.random.Generator) -> State:
+def _draw_latent(state: State, rng: np.random.Generator) -> State:
     """Draw z label by label given the others (equation 4)."""
     residuals, latent = state.latent - state.means, np.empty_like(state.latent)
     draw_sweep(

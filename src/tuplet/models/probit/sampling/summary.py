@@ -52,7 +52,7 @@ def trace_table(traces: npt.ArrayLike, names: Sequence[Any], level: float = 0.95
         raise InputError(f"trace_table: traces of shape {array.shape} do not fit {len(names)} names.")
     _check_level("trace_table", level)
     lower, upper = np.quantile(array, [(1 - level) / 2, (1 + level) / 2], axis=(0, 1))
-    r_hat, ess = diagnose(array)
+    r_hat, ess = _diagnose(array)
     columns = {
         "mean": array.mean(axis=(0, 1)),
         "sd": array.std(axis=(0, 1)),
@@ -219,13 +219,13 @@ def convergence_of(draws: Draws) -> Convergence | None:
     if not watched.size:
         return None
     try:
-        r_hat, ess = diagnose(watched)
+        r_hat, ess = _diagnose(watched)
     except MissingDependencyError:
         return None
     return Convergence(float(np.max(r_hat)), float(np.min(ess)))
 
 
-def diagnose(array: Floats) -> tuple[Floats, Floats]:
+def _diagnose(array: Floats) -> tuple[Floats, Floats]:
     """Return R-hat and the effective sample size of draws (chains, draws, v), nan for what never changes."""
     try:
         from arviz_stats.base.array import array_stats

@@ -1,3 +1,3 @@
-"""Joint distributions of beliefs and rules: sums, maxima, and what contradicts."""
+"""Joint distributions of beliefs and rules: sums, maxima, and contradictions."""
 
 __all__: list[str] = []

@@ -28,6 +28,9 @@ _BLOCK = 2**12
 
 _METHODS = ("auto", "enumeration", "elimination", "signed", "inclusion-exclusion", "propagation")
 
+_NODES = 2**20
+"""Values that are tried before a rule counts as one that cannot be spared."""
+
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
@@ -154,7 +157,9 @@ class RuleJoint(JointDistribution):
         if len(bad):
             row = int(bad[0])
             beliefs = [belief[row : row + 1] for belief in self.log_beliefs]
-            raise ImpossibleEvidenceError(contradiction(self.cards, beliefs, self.factors, row, len(bad)))
+            raise ImpossibleEvidenceError(
+                _contradiction_text(self.cards, beliefs, self.factors, row, len(bad))
+            )
         return log_z
 
     def _log_weight(self, codes: Codes) -> Floats:
@@ -275,6 +280,53 @@ def check_method(method: str, factors: Sequence[RuleFactor]) -> None:
         raise InputError(f"RuleJoint: inclusion-exclusion needs rules that are disjunctions, not {odd[0]!r}.")
 
 
+def culprits(
+    cards: tuple[int, ...], log_beliefs: Sequence[Floats], factors: Sequence[RuleFactor]
+) -> list[int]:
+    """Return positions of rules that leave one row (1, k_j) no outcome, none of which could be spared.
+
+    Rule after rule is left out; those without which there would be an outcome stay.
+    """
+    supports = [np.where(np.isneginf(belief), -np.inf, 0.0) for belief in log_beliefs]
+    kept = [k for k, factor in enumerate(factors) if factor.p in (0.0, 1.0)]
+    if any(np.isneginf(support).all() for support in supports):
+        return []
+    for k in list(kept):
+        rest = [other for other in kept if other != k]
+        if _impossible(cards, supports, [factors[other] for other in rest]):
+            kept = rest
+    return kept
+
+
+def _contradiction_text(
+    cards: tuple[int, ...], log_beliefs: Sequence[Floats], factors: Sequence[RuleFactor], row: int, n_bad: int
+) -> str:
+    """Return a message with the rules that contradict each other given the log-beliefs (1, k_j) of a row."""
+    rules = culprits(cards, log_beliefs, factors)
+    more = f" ({n_bad - 1} more rows have none either)" if n_bad > 1 else ""
+    if not rules:
+        return (
+            f"Row {row} has no possible outcome{more}: a class variable has no category of positive belief."
+        )
+    excluded = any(np.isneginf(belief).any() for belief in log_beliefs)
+    given = " given the categories that the beliefs exclude" if excluded else ""
+    problem = "these rules contradict each other" if len(rules) > 1 else "this rule cannot be satisfied"
+    return (
+        f"Row {row} has no possible outcome{more}: {problem}{given}:{_rule_lines(factors, rules)}\n"
+        "Give one of them a probability between 0 and 1, or drop it."
+    )
+
+
+def _rule_lines(factors: Sequence[RuleFactor], rules: Sequence[int]) -> str:
+    """Return some of the rules, by position, for a message: a line each."""
+    return "".join(f"\n  - {factors[k].text} (p = {factors[k].own_p:g})" for k in rules)
+
+
+def _impossible(cards: tuple[int, ...], supports: Sequence[Floats], factors: Sequence[RuleFactor]) -> bool:
+    _, log_weight, proven = best_outcomes(cards, tuple(factors), supports, 1, _NODES)
+    return bool(np.isneginf(log_weight[0, 0]) and proven[0])
+
+
 def _validate(
     cards: tuple[int, ...], beliefs: tuple[Floats, ...], factors: Sequence[RuleFactor], method: str
 ) -> None:
@@ -389,54 +441,3 @@ class _Projection(JointDistribution):
 
     def _marginal(self, variables: tuple[int, ...]) -> JointDistribution:
         return replace(self, variables=tuple(self.variables[v] for v in variables))
-
-
-_NODES = 2**20
-"""Values that are tried before a rule counts as one that cannot be spared."""
-
-
-def contradiction(
-    cards: tuple[int, ...], log_beliefs: Sequence[Floats], factors: Sequence[RuleFactor], row: int, n_bad: int
-) -> str:
-    """Say which rules contradict each other given the log-beliefs (1, k_j) of a row."""
-    rules = culprits(cards, log_beliefs, factors)
-    more = f" ({n_bad - 1} more rows have none either)" if n_bad > 1 else ""
-    if not rules:
-        return (
-            f"Row {row} has no possible outcome{more}: a class variable has no category of positive belief."
-        )
-    excluded = any(np.isneginf(belief).any() for belief in log_beliefs)
-    given = " given the categories that the beliefs exclude" if excluded else ""
-    said = "these rules contradict each other" if len(rules) > 1 else "this rule cannot be satisfied"
-    return (
-        f"Row {row} has no possible outcome{more}: {said}{given}:{_rule_lines(factors, rules)}\n"
-        "Give one of them a probability between 0 and 1, or drop it."
-    )
-
-
-def _rule_lines(factors: Sequence[RuleFactor], rules: Sequence[int]) -> str:
-    """Return some of the rules, by position, for a message: a line each."""
-    return "".join(f"\n  - {factors[k].text} (p = {factors[k].own_p:g})" for k in rules)
-
-
-def culprits(
-    cards: tuple[int, ...], log_beliefs: Sequence[Floats], factors: Sequence[RuleFactor]
-) -> list[int]:
-    """Return positions of rules that leave one row (1, k_j) no outcome, none of which could be spared.
-
-    Rule after rule is left out; those without which there would be an outcome stay.
-    """
-    supports = [np.where(np.isneginf(belief), -np.inf, 0.0) for belief in log_beliefs]
-    kept = [k for k, factor in enumerate(factors) if factor.p in (0.0, 1.0)]
-    if any(np.isneginf(support).all() for support in supports):
-        return []
-    for k in list(kept):
-        rest = [other for other in kept if other != k]
-        if _impossible(cards, supports, [factors[other] for other in rest]):
-            kept = rest
-    return kept
-
-
-def _impossible(cards: tuple[int, ...], supports: Sequence[Floats], factors: Sequence[RuleFactor]) -> bool:
-    _, log_weight, proven = best_outcomes(cards, tuple(factors), supports, 1, _NODES)
-    return bool(np.isneginf(log_weight[0, 0]) and proven[0])

@@ -84,7 +84,7 @@ class Maxima:
 
     @cached_property
     def _arrays(self) -> tuple[Any, ...]:
-        """Everything that the compiled search asks for between the beliefs and the number of outcomes."""
+        """All arguments of the compiled search between the beliefs and the number of outcomes."""
         parts, first = self._buckets
         sizes = [math.prod(self.cards[v] for v in part.scope) for part in parts]
         widths = [size // self.cards[part.scope[0]] for size, part in zip(sizes, parts, strict=True)]

@@ -5,8 +5,8 @@ hidden variable that is tied to the class variables one by one, so no table grow
 and class variables and rules are eliminated in whatever order is cheapest. On models of 30 labels and 30
 rules that needs some 1/30 of the cells that tables over the class variables need.
 
-The price is the sign: digits cancel where a rule is almost surely broken. The backward pass tells how much,
-since it knows by how much every cell of every message moves the answer. (That the shares of a variable add up
+The price is the sign: digits cancel where a rule is almost surely broken. The backward pass shows how much:
+it computes how far every cell of every message moves the answer. (That the shares of a variable add up
 to one is no test: both passes may lose the same digits.) Everything is in linear space, works for extended
 numbers, and nothing is divided by a message, which may be zero.
 """

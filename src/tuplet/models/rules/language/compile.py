@@ -1,4 +1,4 @@
-"""From rules, which speak of names, to factors over numbered class variables."""
+"""From rules, which use names, to factors over numbered class variables."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def compile_rules(rules: Iterable[str | Rule | NoisyOr], space: ClassSpace) -> t
             factors.append(_noisy_or(rule, names))
         else:
             if isinstance(rule, str):
-                parse(rule, str(names))  # an error then says what names there are
+                parse(rule, str(names))  # an error then lists the names
                 rule = Rule(rule)
             factors.append(_formula(rule, names))
     return tuple(factors)
@@ -87,9 +87,9 @@ def _alternatives(scope: tuple[int, ...], q: tuple[Floats, ...], names: Names) -
     ]
     items.sort(key=lambda item: item[0])
     strong = [item for item in items if item[0] <= 1.0 - _FAINT] or items
-    said = [f"{leaf} ({round(1.0 - value, 2):.2g})" for value, leaf in strong[:_SHOWN]]
-    more = len(items) - len(said)
-    text = " or ".join(said) or "nothing (no category has a strength)"
+    terms = [f"{leaf} ({round(1.0 - value, 2):.2g})" for value, leaf in strong[:_SHOWN]]
+    more = len(items) - len(terms)
+    text = " or ".join(terms) or "nothing (no category has a strength)"
     return f"{text} or {more} weaker" if more else text
 
 
@@ -100,11 +100,11 @@ def _pattern(scope: tuple[int, ...], q: tuple[Floats, ...], names: Names) -> str
         matches = [(value, str(names.leaf(j, c))) for c, value in enumerate(values) if value >= _FAINT]
         if len(matches) == len(values) and min(values) >= 0.995:
             continue
-        said = [
+        terms = [
             leaf if value >= 0.995 else f"{leaf} ({value:.2g})"
             for value, leaf in sorted(matches, key=lambda item: -item[0])
         ]
-        parts.append(said[0] if len(said) == 1 else f"({' | '.join(said)})")
+        parts.append(terms[0] if len(terms) == 1 else f"({' | '.join(terms)})")
     return " & ".join(parts) or "anything"
 
 

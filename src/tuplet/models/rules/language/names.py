@@ -21,7 +21,7 @@ _SHOWN = 12
 
 @dataclass(frozen=True)
 class Names:
-    """Class variables and categories, as rules speak of them.
+    """Class variables and categories, as rules name them.
 
     A bare name is a category that only one class variable has, or a yes/no variable (0/1, booleans, or
     "no" and "yes") that is to be yes.
@@ -34,7 +34,7 @@ class Names:
     space: ClassSpace
 
     def literal(self, leaf: Leaf, text: str) -> tuple[int, Truth]:
-        """Return the variable that a leaf speaks of, and for which of its values (k,) it is true."""
+        """Return the variable of a leaf, and for which of its values (k,) it is true."""
         if isinstance(leaf, Is):
             variable = self._variable(leaf, text)
             code = self.code(variable, leaf.category)
@@ -82,7 +82,7 @@ class Names:
             yes = self.yes(j)
             if yes is not None:
                 readings.setdefault(name, []).append((j, yes))
-                continue  # nobody says "yes" or "1" and means one variable of several
+                continue  # "yes" or "1" alone does not name one variable of several
             for code, label in enumerate(self.space.categories[j].tolist()):
                 readings.setdefault(str(label), []).append((j, code))
         return readings
@@ -134,13 +134,11 @@ class Names:
 
     def __str__(self) -> str:
         shown = [
-            f"{quoted(name)} ({self._categories(j)})" for j, name in enumerate(self.space.names[:_SHOWN])
+            f"{quoted(name)} ({_listing(self.space.categories[j])})"
+            for j, name in enumerate(self.space.names[:_SHOWN])
         ]
         more = self.space.n_variables - _SHOWN
         return "Known are " + ", ".join(shown) + (f" and {more} more." if more > 0 else ".")
-
-    def _categories(self, j: int) -> str:
-        return _listing(self.space.categories[j])
 
     def _fail(
         self, problem: str, position: int, text: str, wrong: str = "", right: list[str] | None = None

@@ -1,4 +1,4 @@
-"""From the text of a rule to a formula; a mistake is shown where it stands."""
+"""From the text of a rule to a formula; errors show their position."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _TOKEN = re.compile(
 _NAMES = ("word", "text", "number")
 
 
-class Token(NamedTuple):
+class _Token(NamedTuple):
     """A word, text, number or sign, and where it starts."""
 
     kind: str
@@ -63,7 +63,7 @@ def point_at(text: str, position: int) -> str:
     return f"\n  {line}\n  {' ' * position}^"
 
 
-def scan(text: str) -> list[Token]:
+def scan(text: str) -> list[_Token]:
     """Return the tokens of a text, the last of them of the kind "end"."""
     tokens, place, end = [], 0, len(text.rstrip())
     while place < end:
@@ -77,21 +77,21 @@ def scan(text: str) -> list[Token]:
             )
         tokens.append(_token(match))
         place = match.end()
-    return [*tokens, Token("end", None, end)]
+    return [*tokens, _Token("end", None, end)]
 
 
-def _token(match: re.Match[str]) -> Token:
+def _token(match: re.Match[str]) -> _Token:
     group = str(match.lastgroup)
     value, position = match.group(group), match.start(group)
     if group == "text":
-        return Token("text", unescape(value[1:-1]), position)
+        return _Token("text", unescape(value[1:-1]), position)
     if group == "number":
         number = float(value) if re.search("[.eE]", value) else int(value)
-        return Token("number", number, position)
+        return _Token("number", number, position)
     if group == "word":
         word = value.lower() if value in (value.lower(), value.upper()) else value
-        return Token(word if word in WORDS else "word", value, position)
-    return Token(list(_SYMBOLS)[int(group[1:])], value, position)
+        return _Token(word if word in WORDS else "word", value, position)
+    return _Token(list(_SYMBOLS)[int(group[1:])], value, position)
 
 
 def unescape(inside: str) -> str:
@@ -100,7 +100,7 @@ def unescape(inside: str) -> str:
 
 
 def parse(text: str, known: str = "") -> Formula:
-    """Return the formula that a text says.
+    """Return the formula of a text.
 
     From the loosest to the tightest: `<->`, `->` (and `<-`), `|`, `xor`, `&`, `!`; also in words (`iff`,
     `implies`, `or`, `xor`, `and`, `not`). `a -> b -> c` is `a -> (b -> c)`.
@@ -109,7 +109,7 @@ def parse(text: str, known: str = "") -> Formula:
     ----------
     text : str
     known : str
-        What names there are, to be said with an error.
+        The names that there are, for error messages.
     """
     try:
         reader = _Reader(text, scan(text))
@@ -123,14 +123,14 @@ def parse(text: str, known: str = "") -> Formula:
 class _Reader:
     """Recursive descent: a method for every level of the grammar."""
 
-    def __init__(self, text: str, tokens: list[Token]) -> None:
+    def __init__(self, text: str, tokens: list[_Token]) -> None:
         self.text, self.tokens, self.place, self.depth = text, tokens, 0, 0
 
     @property
-    def token(self) -> Token:
+    def token(self) -> _Token:
         return self.tokens[self.place]
 
-    def take(self, *kinds: str) -> Token | None:
+    def take(self, *kinds: str) -> _Token | None:
         """Step over the next token if it is of one of these kinds."""
         token = self.token
         if token.kind not in kinds:

@@ -22,7 +22,7 @@ class Rule:
     """A propositional rule that holds with a probability.
 
     An outcome that satisfies the formula is weighted by p, another one by 1 - p; so p = 1 forbids what breaks
-    the rule, p = 0.5 says nothing, and less than 0.5 is evidence for the contrary.
+    the rule, p = 0.5 has no effect, and less than 0.5 is evidence for the contrary.
 
     Parameters
     ----------
@@ -97,10 +97,10 @@ class Rule:
         return f"Rule({self.text!r}, {self.p}{name}{', learned=True' if self.learned else ''})"
 
     def __str__(self) -> str:
-        said = f"{self.name}: {self.text}" if self.name else self.text
+        words = f"{self.name}: {self.text}" if self.name else self.text
         if self.pending:
-            return f"{said}  (p is to be learned)"
-        return f"{said}  (p = {self.p:.4g}{', learned' if self.learned else ''})"
+            return f"{words}  (p is to be learned)"
+        return f"{words}  (p = {self.p:.4g}{', learned' if self.learned else ''})"
 
 
 @final
@@ -192,7 +192,7 @@ class NoisyOr:
     def sentence(self, digits: int = 2) -> str:
         """Return the things that satisfy the rule with their strengths, the strongest first.
 
-        A rule with p below 1/2 is evidence for the contrary, and is said so.
+        A rule with p below 1/2 is evidence for the contrary, and is worded so.
         """
         items = [
             (q, str(Is(variable, category)))
@@ -200,10 +200,10 @@ class NoisyOr:
             for category, q in given.items()
             if q < 1
         ]
-        said = [
+        words = [
             f"{leaf} ({round(1.0 - q, digits):.{digits}g})" for q, leaf in sorted(items, key=lambda i: i[0])
         ]
-        text = " or ".join(said) or "nothing (no category has a strength)"
+        text = " or ".join(words) or "nothing (no category has a strength)"
         return text if self.p >= 0.5 else f"not ({text})"
 
     def with_p(self, p: float) -> Self:
@@ -215,9 +215,9 @@ class NoisyOr:
         return f"NoisyOr({self.inhibitions!r}, {self.p}{extra})"
 
     def __str__(self) -> str:
-        said = f"{self.name}: {self.sentence()}" if self.name else self.sentence()
+        words = f"{self.name}: {self.sentence()}" if self.name else self.sentence()
         p = max(self.p, 1.0 - self.p)
-        return said + (f"  (p = {p:.4g})" if p < 1 else "")
+        return words + (f"  (p = {p:.4g})" if p < 1 else "")
 
 
 def _name(name: Any) -> str | None:
@@ -227,7 +227,7 @@ def _name(name: Any) -> str | None:
 
 
 def _nested(given: Any, what: str) -> list[tuple[Any, Mapping[Any, Any]]]:
-    """Return the variables of a mapping of mappings, and what is said of their categories."""
+    """Return the variables of a mapping of mappings, and the values of their categories."""
     if not isinstance(given, Mapping):
         raise InputError(
             f"NoisyOr: needs a mapping of variables, as in {{'rain': {{'yes': 0.1}}}}, found {given!r}."

@@ -24,7 +24,7 @@ _Found = dict[tuple[int, ...], float]
 """Patterns as ascending lines of the 0/1 tables, with their surprise."""
 
 _CRISP = 3.0
-"""Cost at which categories outside of a pattern start, q = .05: the pattern is what is looked at first."""
+"""Cost at which categories outside of a pattern start, q = .05: the search begins with the pattern."""
 
 _DRAWS, _DRAWS_PER_ROW = 20_000, 200
 """Draws that patterns are counted in, at most. They choose scopes; what is fitted is fitted exactly."""
@@ -60,7 +60,7 @@ class SearchSettings:
 
 
 @dataclass(frozen=True, eq=False)
-class FittedTerm:
+class _FittedTerm:
     """A rule with what it adds to the penalised log-likelihood of the training rows."""
 
     term: LearnedTerm
@@ -69,7 +69,7 @@ class FittedTerm:
 
 def best_rule(
     evidence: Evidence, terms: Sequence[Term], settings: SearchSettings, rng: np.random.Generator
-) -> FittedTerm | None:
+) -> _FittedTerm | None:
     """Return the best rule to add to others, None if none adds `least_gain`."""
     screen = Screen.draw(evidence, terms, rng)
     patterns = screen.patterns(
@@ -84,7 +84,7 @@ def best_rule(
     if best is None or best.gain < settings.least_gain:
         return None
     term = best.term.canonical(negligible=0.01)
-    return None if term is None else FittedTerm(term, best.gain)
+    return None if term is None else _FittedTerm(term, best.gain)
 
 
 def _scopes_that_fit(
@@ -102,7 +102,7 @@ def _scopes_that_fit(
 
 def _fit_pattern(
     evidence: Evidence, terms: Sequence[Term], pattern: Pattern, settings: SearchSettings
-) -> FittedTerm:
+) -> _FittedTerm:
     scope = tuple(v for v, _ in pattern)
     costs = [np.where(np.arange(evidence.cards[v]) == category, 0.0, _CRISP) for v, category in pattern]
     inside, outside = evidence.truth_of(terms, scope), evidence.marginals_of(terms, scope)
@@ -111,7 +111,7 @@ def _fit_pattern(
 
 def fit_term(
     term: LearnedTerm, inside: Floats, outside: Floats, weights: Floats, settings: SearchSettings
-) -> FittedTerm:
+) -> _FittedTerm:
     """Return the rule on a scope that adds most, all other rules staying as they are.
 
     Adding f multiplies the probability of the known labels by E[f | labels] / E[f], expectations under the
@@ -141,7 +141,7 @@ def fit_term(
     bounds = [(-STRONGEST, STRONGEST), *[(0.0, STRONGEST)] * (int(free.sum()) - 1)]
     found = minimize(loss, whole[free], jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 40})
     whole[free] = found.x
-    return FittedTerm(term.moved(whole), -float(found.fun))
+    return _FittedTerm(term.moved(whole), -float(found.fun))
 
 
 def _local(term: LearnedTerm, inside: Floats, outside: Floats, weights: Floats) -> tuple[float, Floats]:
