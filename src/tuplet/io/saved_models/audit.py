@@ -27,6 +27,7 @@ from collections.abc import Collection
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn._loss._loss import CyLossFunction  # its __module__ is "_loss" in scikit-learn 1.8
 
 from tuplet.core.exceptions import ModelFileError
 from tuplet.io.saved_models.registry import SCHEMA, is_ours, path_of, schema_nodes
@@ -83,7 +84,7 @@ _ALLOWED = {
     "RandomGeneratorNode": r"numpy\.random\._generator\.Generator",
     "TypeNode": r"builtins\.(str|int|float|bool|object)|numpy\.\w+",
     "FunctionNode": r"numpy\.\w+|scipy\.special\.\w+(\.\w+)?",
-    "LossNode": r"sklearn\._loss\._loss\.Cy\w+|sklearn\.linear_model\._sgd_fast\.\w+",
+    "LossNode": rf"{re.escape(CyLossFunction.__module__)}\.Cy\w+|sklearn\.linear_model\._sgd_fast\.\w+",
     "ObjectNode": r"sklearn\.[\w.]+",
 }
 """Loaders and the types that they may name; for the last ones the lists of skops apply as well."""
