@@ -19,7 +19,7 @@ from tuplet.joint.mixture import Mixture
 from tuplet.joint.policies import Enumerate, MonteCarlo
 from tuplet.local.base import Bound, GridBound
 from tuplet.models.base import JointClassifier
-from tuplet.models.local_models import Link, estimators_by_variable, fit_local_models
+from tuplet.models.one_per_variable import Link, estimators_by_variable, fit_local_models
 from tuplet.space.containers import listing
 from tuplet.space.features.inputs import Features, n_rows
 

@@ -10,7 +10,7 @@ from tuplet.core.typing import Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
 from tuplet.models.base import JointClassifier
-from tuplet.models.local_models import Link, estimators_by_variable, fit_local_models
+from tuplet.models.one_per_variable import Link, estimators_by_variable, fit_local_models
 from tuplet.space.features.inputs import Features, n_rows
 
 

@@ -33,7 +33,7 @@ from tuplet.models.bayesnet.network import FittedNetwork, Graph
 from tuplet.models.bayesnet.views import ColumnKinds, FeatureViews
 from tuplet.models.explanation import LocalNetwork
 from tuplet.models.given_edges import Pairs, given_edges
-from tuplet.models.local_models import estimators_by_variable
+from tuplet.models.one_per_variable import estimators_by_variable
 from tuplet.space.features.encoding import FeatureEncoder
 from tuplet.space.features.inputs import Features, n_rows
 

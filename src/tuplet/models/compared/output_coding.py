@@ -25,7 +25,7 @@ from tuplet.joint.inference.factor import Factor
 from tuplet.local.logistic import fit_scaler
 from tuplet.losses.base import is_number
 from tuplet.models.base import JointClassifier
-from tuplet.models.local_models import Link, estimators_by_variable, fit_local_models
+from tuplet.models.one_per_variable import Link, estimators_by_variable, fit_local_models
 from tuplet.space.features.inputs import Features, n_rows, require_size
 
 _EXACT_LABELS = 18

@@ -16,7 +16,7 @@ from tuplet.local.logistic import default_estimator
 from tuplet.local.smoothed import SmoothedClassifier
 from tuplet.models.base import JointClassifier
 from tuplet.models.cross_fitting import fold_weights
-from tuplet.models.local_models import estimators_by_variable
+from tuplet.models.one_per_variable import estimators_by_variable
 from tuplet.space.features.columns import admit_columns
 from tuplet.space.features.inputs import Features, n_rows, put_beside, take_rows
 

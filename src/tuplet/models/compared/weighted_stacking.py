@@ -14,7 +14,7 @@ from tuplet.joint.graph import FactorGraph
 from tuplet.models.base import JointClassifier
 from tuplet.models.cross_fitting import fold_weights
 from tuplet.models.independent import IndependentClassifier
-from tuplet.models.local_models import estimators_by_variable
+from tuplet.models.one_per_variable import estimators_by_variable
 from tuplet.space.features.inputs import Features, take_rows
 
 _LEAST = 1e-3

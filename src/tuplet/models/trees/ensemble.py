@@ -11,8 +11,8 @@ from tuplet.core.typing import Codes, Floats, Seed
 from tuplet.joint.base import JointDistribution
 from tuplet.local.criteria import Parametrisation
 from tuplet.models.base import JointClassifier
-from tuplet.models.local_models import estimators_by_variable
 from tuplet.models.mixtures.base import mixture_of
+from tuplet.models.one_per_variable import estimators_by_variable
 from tuplet.models.trees.learners import make_trees, random_tree
 from tuplet.models.trees.logistic import joints_of
 from tuplet.space.features.inputs import Features, n_rows

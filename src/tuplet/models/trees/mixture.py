@@ -14,9 +14,9 @@ from tuplet.core.typing import Codes, Floats, Seed
 from tuplet.joint.base import JointDistribution
 from tuplet.local.criteria import Parametrisation
 from tuplet.models.given_edges import Pairs, given_edges
-from tuplet.models.local_models import estimators_by_variable
 from tuplet.models.mixtures.base import GrownMixture, MakeSource, MapInference, Sizes
 from tuplet.models.mixtures.growth import ComponentSource
+from tuplet.models.one_per_variable import estimators_by_variable
 from tuplet.models.trees.learners import TreeLearner, make_trees
 from tuplet.models.trees.logistic import joints_of
 from tuplet.space.features.inputs import Features

@@ -16,7 +16,7 @@ from tuplet.local.criteria import Parametrisation
 from tuplet.models.base import JointClassifier
 from tuplet.models.explanation import LocalNetwork
 from tuplet.models.given_edges import Pairs, given_edges, given_parents
-from tuplet.models.local_models import estimators_by_variable
+from tuplet.models.one_per_variable import estimators_by_variable
 from tuplet.models.trees.learners import make_trees, random_tree
 from tuplet.space.features.inputs import Features
 from tuplet.structure.parents import ParentSets
