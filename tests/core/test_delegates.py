@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+import tomllib
 from importlib import import_module
 from pathlib import Path
 
@@ -12,10 +13,13 @@ import tuplet
 from tuplet.core.delegates import DELEGATES, delegate
 
 SOURCES = Path(tuplet.__file__).parent
+SETTINGS = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))
+LAYERS = SETTINGS["tool"]["importlinter"]["contracts"][0]["layers"]
+ROOMS = [layer.removeprefix("tuplet.") for layer in reversed(LAYERS)]
 LOWER = ("models", "prediction", "metrics")
 HIGHER = ("evaluate", "io", "surface")
-IMPORTERS = {"core/delegates.py", "core/lazy.py", "core/compiled.py"}
-"""Modules that import others by name: two tables of names, and the cache of compiled code."""
+TABLES = {"core/delegates.py", "core/compiled.py", "io/saved_models/registry.py"}
+"""Tables of modules of higher rooms: delegates, kernels compiled ahead of time, types of saved models."""
 
 
 def imported(tree):
@@ -29,17 +33,20 @@ def imported(tree):
             yield from (f"{node.module}.{name.name}" for name in node.names)
 
 
-def imported_by_name(tree):
-    """Yield the texts that `import_module` and `__import__` are called with, as far as they are constant."""
+def modules_named_in_strings(tree):
+    """Yield the texts in a file, docstrings aside, that name modules of ours, also as "module:name"."""
+    documented = {
+        node.body[0].value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+        and isinstance(node.body[0], ast.Expr)
+    }
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and node.args:
-            called = getattr(node.func, "attr", getattr(node.func, "id", ""))
-            if called in ("import_module", "__import__"):
-                yield from (
-                    part.value
-                    for part in ast.walk(node.args[0])
-                    if isinstance(part, ast.Constant) and isinstance(part.value, str)
-                )
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in documented:
+            first, *rest = node.value.partition(":")[0].split(".")
+            place = SOURCES.joinpath(*rest)
+            if first == "tuplet" and rest and (place.is_dir() or place.with_suffix(".py").exists()):
+                yield node.value
 
 
 def parsed(path):
@@ -82,13 +89,14 @@ def test_models_and_predictions_import_nothing_that_presents_or_stores_them():
     assert wrong == []
 
 
-def test_no_other_module_imports_a_module_of_ours_by_its_name_in_a_string():
+def test_no_other_module_names_a_module_of_a_higher_room_in_a_string():
     wrong = [
         (name_of(path), text)
-        for path in SOURCES.rglob("*.py")
-        if path.name != "__init__.py" and name_of(path) not in IMPORTERS
-        for text in imported_by_name(parsed(path))
-        if text.split(".")[0] == "tuplet"
+        for room in ROOMS
+        for path in (SOURCES / room).rglob("*.py")
+        if path.name != "__init__.py" and name_of(path) not in TABLES
+        for text in modules_named_in_strings(parsed(path))
+        if ROOMS.index(text.split(".")[1].partition(":")[0]) > ROOMS.index(room)
     ]
     assert wrong == []
 

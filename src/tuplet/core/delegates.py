@@ -1,7 +1,7 @@
 """References to packages above models and predictions: files, plots and pages, imported on first use.
 
-Methods such as `save`, `report` and `plot` delegate through this table. It is the only place where a lower
-package names a higher one.
+Methods such as `save`, `report` and `plot` delegate through this table. The modules that worker processes
+load before they start are listed here for the same reason.
 """
 
 from __future__ import annotations

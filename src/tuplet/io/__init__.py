@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from tuplet.io.dataset import Dataset
     from tuplet.io.loading import list_datasets, load_dataset, load_penguins
     from tuplet.io.sampling import sample_mdc_problem
+    from tuplet.io.saved_models import load_model, read_header, save_model
     from tuplet.io.tables import Chunk, read_chunks, read_svmlight, read_table, write_arff, write_parquet
     from tuplet.models.generative.networks import read_bif, write_bif
 else:
@@ -18,6 +19,7 @@ else:
             "tuplet.io.tables": "Chunk read_chunks read_svmlight read_table write_arff write_parquet",
             "tuplet.io.loading": "list_datasets load_dataset load_penguins",
             "tuplet.io.sampling": "sample_mdc_problem",
+            "tuplet.io.saved_models": "load_model read_header save_model",
             "tuplet.models.generative.networks": "read_bif write_bif",
         },
     )
@@ -27,12 +29,15 @@ __all__ = [
     "Dataset",
     "list_datasets",
     "load_dataset",
+    "load_model",
     "load_penguins",
     "read_bif",
     "read_chunks",
+    "read_header",
     "read_svmlight",
     "read_table",
     "sample_mdc_problem",
+    "save_model",
     "write_arff",
     "write_bif",
     "write_parquet",
