@@ -2,17 +2,15 @@
 
 import ast
 import re
-import tomllib
 from functools import cache
 from pathlib import Path
 
 import pytest
 
+from rooms import ROOMS
+
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "tuplet"
-SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-LAYERS = SETTINGS["tool"]["importlinter"]["contracts"][0]["layers"]
-ROOMS = [layer.removeprefix("tuplet.") for layer in reversed(LAYERS)]
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path.name != "__init__.py")
 
 

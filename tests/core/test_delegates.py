@@ -3,19 +3,16 @@
 import ast
 import subprocess
 import sys
-import tomllib
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 import tuplet
+from rooms import ROOMS
 from tuplet.core.delegates import DELEGATES, delegate
 
 SOURCES = Path(tuplet.__file__).parent
-SETTINGS = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))
-LAYERS = SETTINGS["tool"]["importlinter"]["contracts"][0]["layers"]
-ROOMS = [layer.removeprefix("tuplet.") for layer in reversed(LAYERS)]
 LOWER = ("models", "prediction", "metrics")
 HIGHER = ("evaluate", "io", "surface")
 TABLES = {"core/delegates.py", "core/compiled.py", "io/saved_models/registry.py"}
