@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import logsumexp
 
 from draws import examples
 from tuplet.core.exceptions import ConvergenceWarning, ImpossibleEvidenceError, InputError, IntractableError
@@ -65,6 +66,24 @@ def test_factor_marginals_are_the_gradient_of_the_log_partition():
                 factors[position] = Factor(factor.scope, table)
                 values.append(engine.log_partition(Problem(problem.cards, tuple(factors), 2, 4)))
             np.testing.assert_allclose((values[0] - values[1]) / (2 * step), gradient[cell], atol=1e-8)
+
+
+@examples(25)
+@given(factor_graphs(), st.integers(1, 3))
+def test_summing_out_hidden_variables_leaves_the_same_weights(joint, chunk_rows):
+    problem = joint._problem
+    left = Exact(chunk_cells=chunk_rows).sum_hidden(problem)
+    assert all(v < problem.n_visible for factor in left for v in factor.scope)
+    visible = Problem(joint.cards, tuple(left), problem.n, problem.n_visible)
+    visible.validate()
+    outcomes = all_outcomes(joint.cards)
+    codes = np.broadcast_to(outcomes[:, None], (len(outcomes), problem.n, outcomes.shape[1]))
+    every = all_outcomes(problem.cards)
+    log_weight = problem.log_weight(np.broadcast_to(every[:, None], (len(every), problem.n, every.shape[1])))
+    expected = logsumexp(log_weight.reshape(len(outcomes), -1, problem.n), axis=1)
+    np.testing.assert_allclose(visible.log_weight(codes), expected, rtol=1e-12, atol=1e-9)
+    ordered = Problem(joint.cards, tuple(f.ordered() for f in left), problem.n, problem.n_visible)
+    np.testing.assert_array_equal(ordered.log_weight(codes), visible.log_weight(codes))
 
 
 @examples(25)

@@ -23,7 +23,7 @@ from typing import TypeAlias
 import numpy as np
 
 from tuplet.core.typing import Codes, Floats
-from tuplet.joint.inference.factor import Problem
+from tuplet.joint.inference.factor import Factor, Problem
 from tuplet.joint.inference.plan import Plan, Step
 
 _SMALLEST_LOG = -700.0
@@ -82,6 +82,17 @@ def sum_out(plan: Plan, problem: Problem, scratch: Scratch) -> Forward:
         return _log_forward(plan, problem, scratch, lambda variable: _keep_sums)
 
 
+def sum_hidden(plan: Plan, problem: Problem, scratch: Scratch) -> list[Factor]:
+    """Sum over the variables that the steps of a plan eliminate; return the factors that are left."""
+    slots, scopes = _aligned(plan, problem), [*_aligned_scopes(plan, problem)]
+    with np.errstate(divide="ignore", under="ignore", invalid="ignore"):
+        for i, step in enumerate(plan.steps):
+            slots.append(_keep_sums(_combine(step, slots, np.add, 0.0, scratch.table(i, problem.n)))[0])
+            scopes.append(step.separator)
+    used = {slot for step in plan.steps for slot, _ in step.inputs}
+    return [Factor(scopes[slot], slots[slot]) for slot in range(len(slots)) if slot not in used]
+
+
 def maximise(plan: Plan, problem: Problem, scratch: Scratch) -> Forward:
     """Maximise over the visible variables, the hidden ones summed out first (marginal MAP).
 
@@ -138,7 +149,7 @@ def _exponentiate(plan: Plan, problem: Problem) -> tuple[list[Floats], Floats]:
 
 def _log_forward(plan: Plan, problem: Problem, scratch: Scratch, keep: Callable[[int], _Keep]) -> Forward:
     """Forward pass in log space; `keep` maps a variable to how it is eliminated and what is kept of it."""
-    slots = [f.log_table.transpose(axes) for f, axes in zip(problem.factors, plan.transposes, strict=True)]
+    slots = _aligned(plan, problem)
     log_value = sum((slots[slot] for slot in plan.constants), np.zeros(1))
     tables, messages = [], []
     with np.errstate(divide="ignore", under="ignore", invalid="ignore"):
@@ -151,6 +162,16 @@ def _log_forward(plan: Plan, problem: Problem, scratch: Scratch, keep: Callable[
             if step.parent < 0:
                 log_value = log_value + log_message
     return Forward(log_value, tables, messages, scratch)
+
+
+def _aligned(plan: Plan, problem: Problem) -> list[Floats]:
+    """Log-tables of the factors with their axes in elimination order."""
+    return [f.log_table.transpose(axes) for f, axes in zip(problem.factors, plan.transposes, strict=True)]
+
+
+def _aligned_scopes(plan: Plan, problem: Problem) -> Iterator[tuple[int, ...]]:
+    for scope, axes in zip(problem.scopes, plan.transposes, strict=True):
+        yield tuple(scope[axis] for axis in axes[:-1])
 
 
 def _keep_sums(table: Floats) -> tuple[Floats, Floats, Floats]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ from tuplet.core.exceptions import InputError, IntractableError
 from tuplet.core.typing import Codes, Floats
 from tuplet.joint.inference import eliminate
 from tuplet.joint.inference.eliminate import Forward, Scratch, conditional
-from tuplet.joint.inference.factor import Problem, require_possible
+from tuplet.joint.inference.factor import Factor, Problem, require_possible
 from tuplet.joint.inference.plan import Plan, Step, make_plan
 
 _KEPT_TABLES = 8
@@ -78,6 +78,18 @@ class Exact(Engine):
         for rows, scratch in self._chunks(plan, problem.n, keep=False):
             answer[rows] = eliminate.sum_out(plan, problem.rows(rows), scratch).log_value
         return answer
+
+    def sum_hidden(self, problem: Problem) -> list[Factor]:
+        """Factors of the visible variables whose product is that of the problem, hidden ones summed out."""
+        plan = self._plan(problem, hidden_first=True)
+        plan = replace(plan, steps=plan.steps[: len(problem.hidden)])
+        self._require_small(plan, "summing out hidden variables")
+        answers: dict[tuple[int, ...], Floats] = {}
+        for rows, scratch in self._chunks(plan, problem.n, keep=False):
+            for factor in eliminate.sum_hidden(plan, problem.rows(rows), scratch):
+                shape = (*factor.log_table.shape[:-1], problem.n)
+                answers.setdefault(factor.scope, np.zeros(shape))[..., rows] += factor.log_table
+        return [Factor(scope, table) for scope, table in answers.items()]
 
     def maximum(self, problem: Problem) -> Floats:
         """Log of the largest weight of a visible outcome, (n,)."""
@@ -189,8 +201,15 @@ class Exact(Engine):
 
     def plan(self, problem: Problem, query: str, *, maximum: bool = False, keep: bool = False) -> Plan:
         """Plan for a problem, or `IntractableError` if a table, or all that are kept, would be too large."""
-        first = frozenset(problem.hidden) if maximum else frozenset()
-        plan = make_plan(problem.cards, problem.scopes, first)
+        plan = self._plan(problem, hidden_first=maximum)
+        self._require_small(plan, query, keep=keep)
+        return plan
+
+    def _plan(self, problem: Problem, *, hidden_first: bool) -> Plan:
+        first = frozenset(problem.hidden) if hidden_first else frozenset()
+        return make_plan(problem.cards, problem.scopes, first)
+
+    def _require_small(self, plan: Plan, query: str, *, keep: bool = False) -> None:
         sizes = plan.sizes
         largest = max(sizes, default=0)
         if largest > self.max_table or (keep and sum(sizes) > _KEPT_TABLES * self.max_table):
@@ -201,7 +220,6 @@ class Exact(Engine):
                 " engine=BeliefPropagation(), or raise Exact(max_table=...).",
                 variable=variable,
             )
-        return plan
 
     def _chunks(self, plan: Plan, n: int, *, keep: bool = True) -> Iterator[tuple[slice, Scratch]]:
         cells = sum(plan.sizes) if keep else max(plan.sizes, default=1)

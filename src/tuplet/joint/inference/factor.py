@@ -37,6 +37,12 @@ class Factor:
         """Return the factor of some rows; one that all rows share stays as it is."""
         return self if self.log_table.shape[-1] == 1 else Factor(self.scope, self.log_table[..., rows])
 
+    def ordered(self) -> Factor:
+        """Return the same factor with its variables in ascending order."""
+        order = np.argsort(self.scope)
+        axes = (*order, len(order))
+        return Factor(tuple(self.scope[i] for i in order), self.log_table.transpose(axes))
+
     def at(self, codes: Codes) -> Floats:
         """Log-values at complete codes (s, n, m), as (s, n)."""
         index = tuple(codes[..., v] for v in self.scope)

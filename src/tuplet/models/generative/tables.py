@@ -1,33 +1,31 @@
 """Conditional tables from counts, and the tables over classes that they leave when features are observed.
 
 Missing features are summed out. One without observed features below it has no effect. The others form
-groups, joined by common families. All rows with the same group are treated at once: their families become
-tables over classes and hidden features, and the hidden ones are summed out one by one.
+groups, joined by common families. All rows with the same group are treated at once: what is observed is put
+into their families, and the exact engine sums out the hidden features.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import logsumexp
 
 from tuplet.core.exceptions import InputError, IntractableError
 from tuplet.core.typing import UNKNOWN, Codes, Floats
-from tuplet.joint.inference.factor import Factor
-from tuplet.joint.inference.plan import cliques_along, min_fill_order
+from tuplet.joint.inference.engine import Exact
+from tuplet.joint.inference.factor import Factor, Problem, absorb
 from tuplet.models.generative.networks.three_part import ThreePartGraph
 from tuplet.structure.parents import ParentSets, topological_order
 
 _LARGEST = 2**26
 """Cells of the largest table of a family that is stored."""
 
-_LARGEST_SUMMED = 2**22
-"""Cells of the largest table of one row."""
+_ENGINE = Exact()
+"""What sums out missing features."""
 
 _CHUNK = 2**22
 """Cells of the tables of the rows that are treated at once."""
@@ -92,9 +90,8 @@ def known_factors(
     d, n = graph.n_classes, len(codes)
     factors = {scope: np.zeros((*[cards[c] for c in scope], n)) for scope in graph.scopes}
     for c, members in enumerate(graph.class_parents):
-        scope = (*members, c)
-        order = np.argsort(scope)
-        factors[tuple(sorted(scope))] += log_tables[c].transpose(order)[..., None]
+        family = Factor((*members, c), log_tables[c][..., None]).ordered()
+        factors[family.scope] += family.log_table
     for f, (scope, above) in enumerate(zip(graph.bridge_parents, graph.feature_parents, strict=True)):
         if not scope:
             continue
@@ -143,7 +140,7 @@ def gap_factors(
     """
     factors: dict[tuple[int, ...], Floats] = {}
     for group, rows in _rows_of_groups(graph, codes == UNKNOWN).items():
-        for part in _chunks(graph, cards, group, rows):
+        for part in _blocks(graph, cards, group, rows):
             for factor in _summed(graph, log_tables, cards, codes[part], group, names):
                 shape = tuple(cards[c] for c in factor.scope)
                 table = factors.setdefault(factor.scope, np.zeros((*shape, len(codes))))
@@ -206,48 +203,16 @@ def _groups(
 # -- summing out -------------------------------------------------------------------------------------------
 
 
-def _chunks(
+def _blocks(
     graph: ThreePartGraph, cards: Sequence[int], group: _HiddenGroup, rows: npt.NDArray[np.intp]
 ) -> list[npt.NDArray[np.intp]]:
-    """Return the rows in parts, so that the tables of a part stay small."""
-    scopes = [_scope(graph, group, g) for g in group.families]
-    cells = len(scopes) * max(math.prod(cards[v] for v in scope) for scope in scopes)
-    largest = max(math.prod(cards[v] for v in scope) for _, scope in _elimination(graph, cards, group))
-    size = max(1, _CHUNK // max(cells, largest))
-    return [rows[start : start + size] for start in range(0, len(rows), size)]
-
-
-def _elimination(
-    graph: ThreePartGraph, cards: Sequence[int], group: _HiddenGroup
-) -> list[tuple[int, tuple[int, ...]]]:
-    """Return the hidden features of a group in the order of summing out, each with the scope of its table."""
-    scopes = [_scope(graph, group, g) for g in group.families]
-    hidden = frozenset(graph.n_classes + f for f in group.hidden)
-    order = min_fill_order(tuple(cards), scopes, hidden)
-    cliques = islice(cliques_along(scopes, order), len(hidden))
-    return [(clique[0], tuple(sorted(clique))) for clique in cliques]
-
-
-def _scope(graph: ThreePartGraph, group: _HiddenGroup, g: int) -> tuple[int, ...]:
-    """Return the classes of a family and its hidden features, which are numbered behind the classes."""
-    free = [graph.n_classes + u for u in (*graph.feature_parents[g], g) if u in group.hidden]
-    return (*graph.bridge_parents[g], *free)
-
-
-def _seen(
-    graph: ThreePartGraph, table: Floats, cards: Sequence[int], codes: Codes, group: _HiddenGroup, g: int
-) -> Factor:
-    """Return the family of feature g with all that is seen put in; axes are classes, hidden ones, rows."""
+    """Return the rows in parts, so that the tables of the families of a part stay small."""
     d = graph.n_classes
-    family = (*graph.bridge_parents[g], *(d + u for u in graph.feature_parents[g]), d + g)
-    scope = _scope(graph, group, g)
-    put_in = [v for v in family if v not in scope]
-    index = np.zeros(len(codes), dtype=np.intp)
-    for v in put_in:
-        index = index * cards[v] + codes[:, v - d]
-    ordered = table.transpose([family.index(v) for v in (*scope, *put_in)])
-    shape = tuple(cards[v] for v in scope)
-    return Factor(scope, ordered.reshape(*shape, -1)[..., index])
+    free = {*range(d), *(d + f for f in group.hidden)}
+    families = [(*graph.parents[d + g], d + g) for g in group.families]
+    cells = sum(math.prod(cards[v] for v in family if v in free) for family in families)
+    size = max(1, _CHUNK // cells)
+    return [rows[start : start + size] for start in range(0, len(rows), size)]
 
 
 def _summed(
@@ -260,28 +225,20 @@ def _summed(
 ) -> list[Factor]:
     """Return the product of the families of a group, its hidden features summed out, as tables of classes."""
     d = graph.n_classes
-    factors = [_seen(graph, log_tables[d + g], cards, codes, group, g) for g in group.families]
-    for v, scope in _elimination(graph, cards, group):
-        touching = [factor for factor in factors if v in factor.scope]
-        cells = math.prod(cards[u] for u in scope)
-        if cells > _LARGEST_SUMMED:
-            raise IntractableError(
-                f"The missing feature {names[v - d]!r} is joined to {len(scope) - 1} variables; summing it"
-                f" out needs a table of {cells:,} cells. Fill in some of the missing values of X."
-            )
-        total = _product(touching, scope, cards)
-        rest = tuple(u for u in scope if u != v)
-        factors = [factor for factor in factors if v not in factor.scope]
-        factors.append(Factor(rest, logsumexp(total, axis=scope.index(v))))
-    return [factor for factor in factors if factor.scope]
-
-
-def _product(factors: list[Factor], scope: tuple[int, ...], cards: Sequence[int]) -> Floats:
-    """Add up log-tables over the variables of a scope, in its order; the last axis is rows."""
-    total: Floats = np.zeros(())
-    for factor in factors:
-        order = np.argsort(factor.scope)
-        shape = [cards[v] if v in factor.scope else 1 for v in scope]
-        table = factor.log_table.transpose(*order, len(order))
-        total = total + table.reshape(*shape, table.shape[-1])
-    return total
+    features = sorted({u for g in group.families for u in (g, *graph.feature_parents[g])})
+    number = {**{c: c for c in range(d)}, **{d + f: d + i for i, f in enumerate(features)}}
+    families = tuple(
+        Factor(tuple(number[v] for v in (*graph.parents[d + g], d + g)), log_tables[d + g][..., None])
+        for g in group.families
+    )
+    problem = Problem((*cards[:d], *(cards[d + f] for f in features)), families, len(codes), d)
+    known = np.hstack([np.full((len(codes), d), UNKNOWN), codes[:, features]])
+    try:
+        left = _ENGINE.sum_hidden(absorb(problem, known))
+    except IntractableError as error:
+        name = names[features[(error.variable or d) - d]]
+        raise IntractableError(
+            f"Summing out the missing feature {name!r} needs a table of more than {_ENGINE.max_table:,}"
+            " cells. Fill in some of the missing values of X."
+        ) from None
+    return [factor.ordered() for factor in left if factor.scope]  # the others weight all outcomes alike
