@@ -359,3 +359,23 @@ def test_weights_are_normalised():
     part, _ = atoms((2, 2), 2, np.random.default_rng(0))
     joint = Mixture(np.array([[1.0, 2.0], [-500.0, -np.inf]]), (part, part))
     np.testing.assert_allclose(logsumexp(joint.log_weights, axis=1), 0.0, atol=1e-12)
+
+
+@examples(30)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 4), st.integers(1, 12), st.integers(0, 2))
+def test_shared_atoms_with_graphs_are_ranked_as_by_enumeration(seed, k, n_atoms, n_graphs):
+    rng = np.random.default_rng(seed)
+    cards, n = (3, 2, 4, 3, 2), 6
+    outcomes = all_outcomes(cards)
+    listed = rng.permutation(len(outcomes))[:n_atoms]
+    weights = sparse(rng, (n, n_atoms))
+    truth = np.zeros((n, len(outcomes)))
+    truth[:, listed] = weights / weights.sum(axis=1, keepdims=True)
+    parts = [(Atoms(cards, outcomes[listed][None], log(weights)), truth), atoms(cards, n, rng)]
+    parts = parts[: 1 + (seed % 2)] + [graph(cards, n, rng) for _ in range(n_graphs)]
+    mixing = sparse(rng, (n, len(parts)), zeros=0.3)
+    mixing /= mixing.sum(axis=1, keepdims=True)
+    joint = Mixture(log(mixing), tuple(part for part, _ in parts))
+    expected = sum(mixing[:, [c]] * table for c, (_, table) in enumerate(parts))
+    assert joint._n_listed() > 0
+    assert_ranking(joint, expected, k)

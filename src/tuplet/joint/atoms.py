@@ -13,7 +13,7 @@ from scipy import sparse
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import JointDistribution, Ranking
-from tuplet.joint.collect import collect, distinct, outcome_keys, repeated, tally
+from tuplet.joint.collect import collect, distinct, outcome_keys, positions, repeated, tally
 
 _CELLS = 2**20
 """Cells of an intermediate array that are held at once: few enough to stay near the processor."""
@@ -62,6 +62,15 @@ class Atoms(JointDistribution):
         object.__setattr__(self, "codes", codes)
         object.__setattr__(self, "log_weights", _normalised(log_weights))
         self._require_distinct()
+        if len(log_weights) == 1:
+            self._drop_absent()
+
+    def _drop_absent(self) -> None:
+        """Drop atoms that a single row does not have and that repeat others: codes must identify an atom."""
+        present = self.log_weights[0] > -np.inf
+        if not present.all() and len(np.unique(self.codes[0], axis=0)) < len(present):
+            object.__setattr__(self, "codes", self.codes[:, present])
+            object.__setattr__(self, "log_weights", self.log_weights[:, present])
 
     def _require_distinct(self) -> None:
         present = self.log_weights > -np.inf
@@ -98,15 +107,18 @@ class Atoms(JointDistribution):
                 f"Atoms.from_draws: log_weights must be of shape {draws.shape[:2]}, found {weights.shape}."
             )
         codes = _checked(draws, cards).transpose(1, 0, 2)
-        positions, weights = collect(outcome_keys(codes, cards), _normalised(weights.T))
-        return cls._trusted(cards, codes[np.arange(len(codes))[:, None], positions], weights)
+        chosen, weights = collect(outcome_keys(codes, cards), _normalised(weights.T))
+        return cls._trusted(cards, codes[np.arange(len(codes))[:, None], chosen], weights)
 
     def __len__(self) -> int:
         return len(self.log_weights)
 
     def _take(self, rows: npt.NDArray[np.intp]) -> Self:
         codes = self.codes if self._shared else self.codes[rows]
-        return self._trusted(self.cards, codes, self.log_weights[rows])
+        taken = self._trusted(self.cards, codes, self.log_weights[rows])
+        if len(rows) == 1 and not self._shared:
+            taken._drop_absent()
+        return taken
 
     @property
     def _shared(self) -> bool:
@@ -115,7 +127,37 @@ class Atoms(JointDistribution):
     # -- agreement with partial outcomes ------------------------------------------------------------------
 
     def _log_prob(self, codes: Codes) -> Floats:
+        known = codes != UNKNOWN
+        if self._shared and known.all():
+            return self._look_up(codes)
+        if self._shared and known.size and known[0, 0].any() and (known == known[0, 0]).all():
+            variables = tuple(np.flatnonzero(known[0, 0]).tolist())
+            return self._marginal(variables)._look_up(codes[..., variables])
         return self._over_matches(codes, _log_sum)
+
+    def _look_up(self, codes: Codes) -> Floats:
+        """Log-weights (s, n) of complete codes (s, n, m), where all rows share the atoms."""
+        found = positions(self.codes[0], codes, self.cards)
+        log_weights = self.log_weights[np.arange(len(self)), found]
+        return np.where(found == UNKNOWN, -np.inf, log_weights)
+
+    def _log_probs(self, outcomes: Codes) -> Floats:
+        if not self._shared:
+            return super()._log_probs(outcomes)
+        found = positions(self.codes[0], outcomes, self.cards)
+        answer = np.full((len(self), len(outcomes)), -np.inf)
+        answer[:, found != UNKNOWN] = self.log_weights[:, found[found != UNKNOWN]]
+        return answer
+
+    def _log_table(self) -> Floats:
+        table = np.full((len(self), self.n_outcomes), -np.inf)
+        cells = outcome_keys(self.codes, self.cards)  # in the order of all outcomes, as there are few
+        if self._shared:
+            table[:, cells[0]] = self.log_weights
+        else:
+            row, atom = np.nonzero(self.log_weights > -np.inf)
+            table[row, cells[row, atom]] = self.log_weights[row, atom]
+        return table
 
     def _bound(self, codes: Codes) -> Floats:
         return self._over_matches(codes, lambda log_weights: log_weights.max(axis=-1))
@@ -172,8 +214,8 @@ class Atoms(JointDistribution):
         if self._shared:
             chosen, log_weights = distinct(keys[0], self.log_weights)
             return self._trusted(cards, codes[:, chosen], log_weights)
-        positions, log_weights = collect(keys, self.log_weights)
-        return self._trusted(cards, codes[np.arange(len(codes))[:, None], positions], log_weights)
+        places, log_weights = collect(keys, self.log_weights)
+        return self._trusted(cards, codes[np.arange(len(codes))[:, None], places], log_weights)
 
     def pairwise(self) -> dict[tuple[int, int], Floats]:
         """See `JointDistribution.pairwise`."""
@@ -250,11 +292,11 @@ class Atoms(JointDistribution):
             chosen[i] = np.searchsorted(row, uniform[:, i], side="right")
         return self._gather(chosen).transpose(1, 0, 2)
 
-    def _gather(self, positions: npt.NDArray[np.intp]) -> Codes:
-        """Atoms at positions (n, k), as codes (n, k, m)."""
+    def _gather(self, places: npt.NDArray[np.intp]) -> Codes:
+        """Atoms at places (n, k) of the list, as codes (n, k, m)."""
         if self._shared:
-            return self.codes[0][positions]
-        return self.codes[np.arange(len(self))[:, None], positions]
+            return self.codes[0][places]
+        return self.codes[np.arange(len(self))[:, None], places]
 
     def to_atoms(self, limit: int = 0) -> Atoms:
         """See `JointDistribution.to_atoms`; already there, whatever the limit."""

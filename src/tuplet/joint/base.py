@@ -268,7 +268,10 @@ class JointDistribution(ABC):
 
     def _log_table(self) -> Floats:
         """Log-probabilities (n, number of outcomes) of all outcomes, in the order of `all_outcomes`."""
-        outcomes = all_outcomes(self.cards)
+        return self._log_probs(all_outcomes(self.cards))
+
+    def _log_probs(self, outcomes: Codes) -> Floats:
+        """Log-probabilities (n, a) of outcomes (a, m) that are the same for all rows."""
         shape = (len(outcomes), len(self), self.n_variables)
         return self._log_prob(np.broadcast_to(outcomes[:, None], shape)).T
 

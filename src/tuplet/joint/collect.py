@@ -7,7 +7,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from tuplet.core.typing import Codes, Floats
+from tuplet.core.typing import UNKNOWN, Codes, Floats
 
 _LARGEST_KEY = 2**62
 """Limit of keys, so that products with a cardinality do not overflow."""
@@ -34,6 +34,23 @@ def outcome_keys(codes: Codes, cards: tuple[int, ...]) -> npt.NDArray[np.int64]:
         size *= math.prod(cards[start:stop])
         start = stop
     return keys
+
+
+def positions(listed: Codes, wanted: Codes, cards: tuple[int, ...]) -> npt.NDArray[np.intp]:
+    """Where outcomes (..., m) stand in a list (a, m) of distinct ones; `UNKNOWN` where they do not.
+
+    Examples
+    --------
+    >>> positions(np.array([[0, 1], [1, 1]]), np.array([[1, 1], [1, 0]]), (2, 2))
+    array([ 1, -1])
+    """
+    both = np.concatenate([listed, wanted.reshape(-1, len(cards))])  # one call, as keys may be ranks
+    keys = outcome_keys(both, cards)
+    order = np.argsort(keys[: len(listed)])
+    ordered, wanted_keys = keys[order], keys[len(listed) :]
+    place = np.minimum(np.searchsorted(ordered, wanted_keys), len(listed) - 1)
+    found = np.where(ordered[place] == wanted_keys, order[place], UNKNOWN)
+    return found.reshape(wanted.shape[:-1])
 
 
 def distinct(keys: npt.NDArray[np.int64], log_weights: Floats) -> tuple[npt.NDArray[np.intp], Floats]:

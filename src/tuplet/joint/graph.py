@@ -198,6 +198,14 @@ class FactorGraph(JointDistribution):
             hidden_cards=tuple(self._problem.cards[v] for v in rest),
         )
 
+    def _log_probs(self, outcomes: Codes) -> Floats:
+        if self.hidden_cards:
+            return super()._log_probs(outcomes)
+        total = np.zeros((len(outcomes), 1))
+        for factor in self.factors:  # one row as long as all rows are alike
+            total = total + factor.log_table[tuple(outcomes[:, v] for v in factor.scope)]
+        return total.T - self._log_normalizer[:, None]
+
     def _log_table(self) -> Floats:
         if self.hidden_cards:
             return super()._log_table()

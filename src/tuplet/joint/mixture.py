@@ -12,8 +12,11 @@ from scipy.special import logsumexp
 
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import UNKNOWN, Codes, Floats
+from tuplet.joint.atoms import Atoms
 from tuplet.joint.autoregressive import Autoregressive
 from tuplet.joint.base import JointDistribution, Ranking
+from tuplet.joint.collect import positions
+from tuplet.joint.graph import FactorGraph
 from tuplet.joint.policies import AboveThreshold, Beam
 from tuplet.joint.search import Search, best_first
 
@@ -133,11 +136,18 @@ class Mixture(JointDistribution):
         shape = (-1, *[1] * (answers[0].ndim - 1))
         return np.sum([weights[:, c].reshape(shape) * answer for c, answer in enumerate(answers)], axis=0)
 
+    def _log_probs(self, outcomes: Codes) -> Floats:
+        return self._log_average(lambda component: component._log_probs(outcomes))
+
     def _log_table(self) -> Floats:
-        table = np.full((len(self), self.n_outcomes), -np.inf)
-        for c, component in enumerate(self.components):
-            np.logaddexp(table, self.log_weights[:, c, None] + component._log_table(), out=table)
-        return table
+        return self._log_average(lambda component: component._log_table())
+
+    def _log_average(self, query: Callable[[JointDistribution], Floats]) -> Floats:
+        """Average the components' log-probabilities (n, a), one component at a time."""
+        total = self.log_weights[:, :1] + query(self.components[0])
+        for c, component in enumerate(self.components[1:], start=1):
+            np.logaddexp(total, self.log_weights[:, c, None] + query(component), out=total)
+        return total
 
     def entropy(self) -> Floats:
         """See `JointDistribution.entropy`; by enumeration, some rows at a time."""
@@ -193,6 +203,8 @@ class Mixture(JointDistribution):
         mixture = self._flatten()
         if self.n_outcomes <= _FEW:
             ranking = mixture._in_blocks(_CELLS // _FEW, lambda part: part.to_atoms(_FEW)._top_k(k))
+        elif (n_listed := mixture._n_listed()) > 0:
+            ranking = mixture._in_blocks(max(1, _CELLS // n_listed), lambda part: part._rank_listed(k))
         else:
             chains = sum(isinstance(part, Autoregressive) for part in mixture.components)
             step = _LISTED // max(1, chains * self.search.max_nodes) if chains else len(self)
@@ -219,6 +231,42 @@ class Mixture(JointDistribution):
         blocks = [np.arange(a, min(a + step, len(self))) for a in range(0, max(1, len(self)), step)]
         parts = [answer(self._take(rows) if len(blocks) > 1 else self) for rows in blocks]
         return Ranking(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+
+    def _n_listed(self) -> int:
+        """Atoms that all rows share, if the other components quickly evaluate outcomes; otherwise 0."""
+        lists, others = self._lists_and_others()
+        quick = all(isinstance(part, FactorGraph) and not part.hidden_cards for _, part in others)
+        return sum(part.codes.shape[1] for _, part in lists) if quick else 0
+
+    def _lists_and_others(self) -> tuple[list[tuple[int, Atoms]], list[tuple[int, JointDistribution]]]:
+        """Split the components, with their positions, into lists of atoms that all rows share and others."""
+        parts = list(enumerate(self.components))
+        lists = [(c, part) for c, part in parts if isinstance(part, Atoms) and part._shared]
+        return lists, [(c, part) for c, part in parts if not (isinstance(part, Atoms) and part._shared)]
+
+    def _rank_listed(self, k: int) -> Ranking:
+        """Evaluate all listed outcomes, and the best of the other components, which bound what is not listed.
+
+        Rows in which an outcome without a place on the lists may be better are searched.
+        """
+        lists, others = self._lists_and_others()
+        outcomes = np.unique(np.concatenate([part.codes[0] for _, part in lists]), axis=0)
+        listed = Atoms._trusted(self.cards, outcomes[None], self._log_probs(outcomes))._top_k(k)
+        if not others:
+            return listed
+        weights = self.log_weights[:, [c for c, _ in others]]
+        log_total = np.asarray(logsumexp(weights, axis=1))
+        present = np.isfinite(log_total)
+        rest = _mixed(np.where(present[:, None], weights, 0.0), [part for _, part in others]).top_k(k)
+        bound = np.where(present, log_total + rest.log_prob[:, -1], -np.inf)
+        unlisted = (positions(outcomes, rest.codes, self.cards) == UNKNOWN) & (rest.codes[..., 0] != UNKNOWN)
+        log_prob = np.where(unlisted & present[:, None], log_total[:, None] + rest.log_prob, -np.inf)
+        merged = _best_of(listed, Ranking(rest.codes, log_prob, rest.proven), k)
+        open_rows = np.flatnonzero(~rest.proven | (merged.log_prob[:, -1] < bound))
+        if len(open_rows):
+            for whole, part in zip(merged, self._take(open_rows)._search(k), strict=True):
+                whole[open_rows] = part
+        return merged
 
     def _search(self, k: int) -> Ranking:
         start, log_prob = self._proposals(k)
@@ -396,6 +444,21 @@ def _mix(log_weights: Floats, log_values: list[Floats]) -> Floats:
     terms = np.add(terms, log_weights, out=np.full(terms.shape, -np.inf), where=present)
     with np.errstate(divide="ignore"):
         return np.asarray(logsumexp(terms, axis=-1))
+
+
+def _mixed(log_weights: Floats, components: list[JointDistribution]) -> JointDistribution:
+    return Mixture(log_weights, tuple(components)) if len(components) > 1 else components[0]
+
+
+def _best_of(first: Ranking, second: Ranking, k: int) -> Ranking:
+    """Return the k best of the outcomes of two rankings that have none in common."""
+    log_prob = np.concatenate([first.log_prob, second.log_prob], axis=1)
+    order = np.argsort(-log_prob, axis=1, kind="stable")[:, :k]
+    codes = np.concatenate([first.codes, second.codes], axis=1)
+    codes = np.take_along_axis(codes, order[..., None], axis=1)
+    log_prob = np.take_along_axis(log_prob, order, axis=1)
+    codes[np.isneginf(log_prob)] = UNKNOWN
+    return Ranking(codes, log_prob, np.ones(len(codes), bool))
 
 
 def _propose(joint: JointDistribution, k: int) -> Codes:

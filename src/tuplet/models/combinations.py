@@ -11,6 +11,7 @@ from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.atoms import Atoms
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
+from tuplet.joint.inference.factor import Factor
 from tuplet.joint.mixture import Mixture
 
 
@@ -71,7 +72,8 @@ def log_marginals(codes: Codes, cards: tuple[int, ...], sample_weight: Floats | 
 
 def independent(marginals: list[Floats], n: int) -> FactorGraph:
     """Return n rows of independent variables with these log-probabilities (k_j,)."""
-    return FactorGraph.independent([np.broadcast_to(row, (n, len(row))) for row in marginals])
+    factors = [Factor((j,), row[:, None]) for j, row in enumerate(marginals)]
+    return FactorGraph(tuple(map(len, marginals)), factors, n, log_normalizer=0.0)
 
 
 def with_unseen(atoms: Atoms, mass: float, marginals: list[Floats]) -> JointDistribution:
