@@ -228,3 +228,16 @@ def test_queries_need_little_more_memory_than_weights_and_answers(query, joint):
     n, a = joint.log_weights.shape
     answers = n * 2 * joint.n_variables**2
     assert peak_memory(lambda: query(joint)) < 8 * (5 * n * a + 2 * answers)
+
+
+@pytest.mark.parametrize("n", [1, 3])
+def test_an_absent_atom_may_repeat_another_one(n):
+    codes = np.array([[[0, 0], [0, 0], [1, 1]]])
+    weights = np.tile([0.0, 0.25, 0.75], (n, 1))
+    with np.errstate(divide="ignore"):
+        joint = Atoms((2, 2), codes, np.log(weights))
+        own = Atoms((2, 2), np.repeat(codes, 2, axis=0), np.log([[0.0, 0.25, 0.75]] * 2))
+    for each in (joint, own, own[:1]):
+        np.testing.assert_allclose(np.exp(each.log_prob([0, 0])), 0.25)
+        np.testing.assert_allclose(np.exp(each.log_prob([0, UNKNOWN])), 0.25)
+        np.testing.assert_allclose(np.exp(each._log_table()), np.tile([0.25, 0, 0, 0.75], (len(each), 1)))

@@ -62,12 +62,12 @@ class Atoms(JointDistribution):
         object.__setattr__(self, "codes", codes)
         object.__setattr__(self, "log_weights", _normalised(log_weights))
         self._require_distinct()
-        if len(log_weights) == 1:
+        if self._shared:
             self._drop_absent()
 
     def _drop_absent(self) -> None:
-        """Drop atoms that a single row does not have and that repeat others: codes must identify an atom."""
-        present = self.log_weights[0] > -np.inf
+        """Drop shared atoms that no row has if atoms repeat: codes must identify an atom."""
+        present = (self.log_weights > -np.inf).any(axis=0)
         if not present.all() and len(np.unique(self.codes[0], axis=0)) < len(present):
             object.__setattr__(self, "codes", self.codes[:, present])
             object.__setattr__(self, "log_weights", self.log_weights[:, present])
