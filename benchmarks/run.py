@@ -23,9 +23,10 @@ PACKAGES = ("tuplet", "numpy", "scipy", "scikit-learn", "numba", "pyagrum")
 
 CHAPTERS = {
     "Speed, as ratios to named rivals": None,  # the quick ones
+    "What each model costs as the data grow": ("scaling",),
     "Beside what users would pick instead": ("auto", "peers", "eight"),
     "Files larger than memory": ("streaming",),
-    "Generalised Bayesian network classifiers (paper 000)": ("bayesnet", "scaling"),
+    "Generalised Bayesian network classifiers (paper 000)": ("bayesnet", "network_cost"),
     "Multidimensional Bayesian network classifiers (paper 001)": ("mbc",),
     "Multivariate probit with regression trees (paper 002)": ("probit",),
     "Conditional trees and their mixtures (paper 003)": ("trees", "many_labels"),

@@ -1,57 +1,269 @@
-"""What a Bayesian network over class variables costs: fits and CPU time against variables, parents and rows.
+"""What each model costs as the data grow: rows, labels, features and categories, beside scikit-learn.
 
-yeast, logistic regression, split parametrisation, BIC, one thread. "sets" are all sets of parents that there
-are; those not scored were ruled out by a bound. Proven graphs are the best of all.
+Generated data: normal features, labels from thresholds of a linear function with correlated noise. Every
+cell is a new process with one thread. Times are CPU seconds, or microseconds a row for predictions; memory is
+the peak above that of the process before the fit, as a multiple of the size of X and Y. The exponent is the
+slope of the log of the fit time against the log of the size, from the second size on. Columns after it belong
+to the largest size that was fitted. A cell that ends at the time limit or is refused has the reason; larger
+sizes of the same model are then left out. Finished cells are kept in benchmarks/cache/scaling, so that an
+interrupted run continues.
 
-    TUPLET_DATA=folder/of/sets python benchmarks/run.py scaling
+    python benchmarks/run.py scaling
 """
 
 from __future__ import annotations
 
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
 import time
-from math import comb
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
-import pandas as pd
+import numpy as np
 
-from benchmark_sets import load_benchmark
-from tuplet import BayesNetClassifier
-from tuplet.surface.comparisons import markdown_table
+CACHE = Path(__file__).parent / "cache" / "scaling"
+TIME_LIMIT = 120
+"""Seconds of CPU that a cell may take."""
 
-CASES = [
-    *[(m, 3, 2417) for m in (4, 6, 8, 10, 12, 14)],
-    *[(10, k, 2417) for k in (0, 1, 2, 4)],
-    *[(10, 3, n) for n in (300, 600, 1200)],
-]
+MEMORY_LIMIT = 10 * 2**30
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+
+BASE = {"rows": 5_000, "features": 20, "labels": 6, "categories": 2}
+AXES: dict[str, tuple[dict[str, int], tuple[int, ...]]] = {
+    "rows": ({}, (1_000, 10_000, 100_000, 1_000_000)),
+    "labels": ({"features": 30}, (6, 20, 40, 80, 160)),
+    "features": ({"rows": 2_000}, (20, 200, 2_000)),
+    "categories": ({"labels": 4}, (2, 5, 20)),
+}
+"""What grows: other sizes than those of `BASE`, and the sizes to try."""
 
 
-def line(m: int, max_parents: int, n: int) -> dict[str, object]:
-    """Fit once; return what it took."""
-    data = load_benchmark("yeast", n_labels=m)
-    rows = data.X.sample(n, random_state=0).index
-    model = BayesNetClassifier(
-        max_parents=max_parents, parametrisation="split", criterion="bic", random_state=0, progress=False
-    )
-    begun = time.process_time()
-    model.fit(data.X.loc[rows], data.Y.loc[rows])
-    seconds = time.process_time() - begun
-    return {
-        "class variables": m,
-        "max_parents": max_parents,
-        "rows": n,
-        "sets": m * sum(comb(m - 1, k) for k in range(max_parents + 1)),
-        "scored": model.candidates_.n_scored,
-        "edges": sum(map(len, model.parents_)),
-        "proven": "yes" if model.proven_ else "no",
-        "CPU s": round(seconds, 2),
-        "ms per scored set": round(1000 * seconds / model.candidates_.n_scored, 2),
-    }
+def tuplet_model(name: str) -> Callable[[int], Any]:
+    """Return a maker of a model of the command line's list."""
+
+    def make(n_labels: int) -> Any:
+        from tuplet.surface.cli.catalogue import MODELS
+
+        return MODELS[name].make()
+
+    return make
+
+
+def stack(n_labels: int) -> Any:
+    """Return a stack of three."""
+    from tuplet import ChainClassifier, IndependentClassifier, JointStackingClassifier, TreeClassifier
+
+    return JointStackingClassifier([IndependentClassifier(), ChainClassifier(), TreeClassifier()])
+
+
+def logistic() -> Any:
+    """Return what our default estimator is: standardised logistic regression."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    return make_pipeline(StandardScaler(), LogisticRegression())
+
+
+def multi_output(n_labels: int) -> Any:
+    """Return the rival of independent models."""
+    from sklearn.multioutput import MultiOutputClassifier
+
+    return MultiOutputClassifier(logistic())
+
+
+def classifier_chain(n_labels: int) -> Any:
+    """Return the rival of chains."""
+    from sklearn.multioutput import ClassifierChain
+
+    return ClassifierChain(logistic())
+
+
+class Combinations:
+    """The rival of powersets: one classifier of label combinations."""
+
+    def fit(self, X: np.ndarray, Y: np.ndarray) -> Combinations:
+        """Number the combinations and fit."""
+        self.combinations, number = np.unique(Y, axis=0, return_inverse=True)
+        self.model = logistic().fit(X, number.ravel())
+        return self
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        """Return the most probable combinations."""
+        return self.combinations[self.model.predict(X)]
+
+
+def extra_trees(n_labels: int) -> Any:
+    """Return the rival of shared forests, with the same settings."""
+    from sklearn.ensemble import ExtraTreesClassifier
+
+    return ExtraTreesClassifier(n_estimators=100, bootstrap=True, max_features=0.5, min_samples_leaf=2)
+
+
+MODELS: dict[str, Callable[[int], Any]] = {
+    "prior": tuplet_model("prior"),
+    "independent": tuplet_model("independent"),
+    "powerset": tuplet_model("powerset"),
+    "chain": tuplet_model("chain"),
+    "ten chains": tuplet_model("chains"),
+    "bayesnet": tuplet_model("bayesnet"),
+    "tree": tuplet_model("tree"),
+    "tree-mixture": tuplet_model("tree-mixture"),
+    "generative": tuplet_model("generative"),
+    "random-field": tuplet_model("random-field"),
+    "neighbors": tuplet_model("neighbors"),
+    "shared-forest": tuplet_model("shared-forest"),
+    "rules": tuplet_model("rules"),
+    "probit": tuplet_model("probit"),
+    "stack of three": stack,
+    "sklearn MultiOutputClassifier": multi_output,
+    "sklearn ClassifierChain": classifier_chain,
+    "sklearn combinations": lambda n_labels: Combinations(),
+    "sklearn ExtraTreesClassifier": extra_trees,
+}
+
+
+# -- one cell, in a process of its own ---------------------------------------------------------------------
+
+
+def data(rows: int, features: int, labels: int, categories: int, seed: int = 0) -> tuple[Any, Any]:
+    """Return X (rows, features) and Y (rows, labels); the function from one to the other does not change."""
+    truth, rng = np.random.default_rng(0), np.random.default_rng(1 + seed)
+    W = truth.normal(size=(min(features, 20), labels)) * 0.7
+    mixing = truth.normal(size=(labels, labels)) / np.sqrt(labels)
+    X = rng.normal(size=(rows, features))
+    score = X[:, : len(W)] @ W + rng.normal(size=(rows, labels)) @ mixing
+    cuts = np.quantile(truth.normal(size=1000) * 3, np.arange(1, categories) / categories)
+    return X, np.searchsorted(cuts, score).astype(np.int64)
+
+
+def seconds_of(work: Callable[[], Any]) -> float:
+    """Return the CPU seconds of one call: the mean of as many as take a third of a second together."""
+    start, n_calls = time.process_time(), 0
+    while (
+        total := time.process_time() - start
+    ) < 1 / 3 or not n_calls:  # the clock may tick in steps of 4 ms
+        work()
+        n_calls += 1
+    return total / n_calls
+
+
+def measure(name: str, size: dict[str, int]) -> dict[str, Any]:
+    """Fit once and ask; return what it took."""
+    X, Y = data(**size)
+    X_new, Y_new = data(**{**size, "rows": 2_000}, seed=1)
+    model = MODELS[name](size["labels"])
+    small = data(**{**size, "rows": 200, "labels": 2}, seed=2)
+    MODELS[name](2).fit(*small)  # imports and compiled code are no part of the figures
+    before = peak()
+    answer = {"fit": seconds_of(lambda: model.fit(X, Y))}
+    answer["memory"] = max(0.0, peak() - before) / (X.nbytes + Y.nbytes)
+    answer["one row, ms"] = 1e3 * seconds_of(lambda: model.predict(X_new[:1]))
+    queries = {"predict": lambda: model.predict(X_new)}
+    if hasattr(model, "predict_joint"):
+        queries["marginals"] = lambda: model.predict_joint(X_new).distribution.marginals()
+        queries["log_prob"] = lambda: model.predict_joint(X_new).distribution.log_prob(Y_new)
+        queries["mode"] = lambda: model.predict_joint(X_new).distribution.mode()
+    return answer | {name: 1e6 * seconds_of(query) / len(X_new) for name, query in queries.items()}
+
+
+def peak() -> float:
+    """Return the largest memory of this process so far, in bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024.0
+
+
+def work_on(name: str, size: dict[str, int], path: str) -> None:
+    """Measure one cell and write it to a file."""
+    resource.setrlimit(resource.RLIMIT_CPU, (TIME_LIMIT, TIME_LIMIT + 5))
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT, MEMORY_LIMIT))
+    warnings.simplefilter("ignore")
+    try:
+        answer = measure(name, size)
+    except MemoryError:
+        answer = {"reason": "out of memory"}
+    except Exception as error:
+        answer = {"reason": f"{type(error).__name__}: {error}"}
+    Path(path).write_text(json.dumps(answer))
+
+
+# -- all cells ---------------------------------------------------------------------------------------------
+
+
+def cell(name: str, axis: str, value: int) -> dict[str, Any]:
+    """Return the figures of a cell, measured now unless they are in the cache."""
+    size = {**BASE, **AXES[axis][0], axis: value}
+    path = CACHE / f"{name}-{axis}-{value}.json".replace(" ", "_")
+    if not path.exists():
+        CACHE.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(run_cell(name, size)))
+        print(name, axis, value, path.read_text(), file=sys.stderr, flush=True)
+    return json.loads(path.read_text())
+
+
+def run_cell(name: str, size: dict[str, int]) -> dict[str, Any]:
+    """Measure a cell in a new process."""
+    environment = {**os.environ, **dict.fromkeys(THREADS, "1")}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "answer.json"
+        command = [sys.executable, __file__, name, json.dumps(size), str(path)]
+        code = subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=False).returncode
+        if path.exists():
+            return json.loads(path.read_text())
+    return {"reason": f"over {TIME_LIMIT} CPU s" if code in (-24, -9) else f"exit code {code}"}
+
+
+def series(name: str, axis: str) -> dict[int, dict[str, Any]]:
+    """Return the cells of a model along an axis, up to the first that gave no figures."""
+    cells: dict[int, dict[str, Any]] = {}
+    for value in AXES[axis][1]:
+        cells[value] = cell(name, axis, value)
+        if "fit" not in cells[value]:
+            break
+    return cells
+
+
+def line(name: str, axis: str) -> dict[str, str]:
+    """Return a line of the table of an axis."""
+    cells = series(name, axis)
+    done = {value: c for value, c in cells.items() if "fit" in c}
+    row = {"model": name}
+    for value in AXES[axis][1]:
+        row[f"{value:,}"] = f"{done[value]['fit']:.2g}" if value in done else "-"
+    row["exponent"] = exponent(list(done), [each["fit"] for each in done.values()])
+    last = done[max(done)] if done else {}
+    for figure in ("memory", "one row, ms", "predict", "marginals", "log_prob", "mode"):
+        row[figure] = f"{last[figure]:.2g}" if figure in last else "-"
+    row["ends with"] = next((c["reason"].split(". ")[0][:90] for c in cells.values() if "reason" in c), "")
+    return row
+
+
+def exponent(sizes: list[int], seconds: list[float]) -> str:
+    """Return the slope of log seconds against log size, without the first of three or more sizes."""
+    first = 1 if len(sizes) > 2 else 0
+    if len(sizes) - first < 2:
+        return "-"
+    return f"{np.polyfit(np.log(sizes[first:]), np.log(np.maximum(seconds[first:], 1e-3)), 1)[0]:.2f}"
 
 
 def main() -> None:
-    """Print the table."""
-    table = pd.DataFrame([line(*case) for case in CASES])
-    print(table.to_markdown(index=False) if hasattr(table, "to_markdown") else markdown_table(table))
+    """Print a table for each axis."""
+    for axis, (others, _) in AXES.items():
+        fixed = {name: size for name, size in {**BASE, **others}.items() if name != axis}
+        print(f"\n**Growing {axis}**; {', '.join(f'{size:,} {name}' for name, size in fixed.items())}\n")
+        lines = [line(name, axis) for name in MODELS]
+        print("|", " | ".join(lines[0]), "|\n|", " | ".join("---" for _ in lines[0]), "|")
+        for each in lines:
+            print("|", " | ".join(each.values()), "|")
 
 
 if __name__ == "__main__":
-    main()
+    if len(sys.argv) == 4:
+        work_on(sys.argv[1], json.loads(sys.argv[2]), sys.argv[3])
+    else:
+        main()
