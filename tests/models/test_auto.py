@@ -32,7 +32,7 @@ from tuplet.core.processes import Workers
 from tuplet.models.stacking.blend import Blend
 from tuplet.models.stacking.candidates import Candidate, default_candidates, is_light, quick_model
 from tuplet.models.stacking.clock import Clock, Crew, Done, Task
-from tuplet.models.stacking.held_out import HeldOut, Rows, make_folds
+from tuplet.models.stacking.held_out import HeldOut, Rows, folds_of
 from tuplet.models.stacking.race import Race, first_rows
 from tuplet.space import ClassSpace
 
@@ -110,7 +110,7 @@ def test_at_any_moment_there_is_a_valid_mixture_or_none(budget, costs, n, seed):
     clock = Hours(budget)
     rows = plain_rows(rng, n)
     candidates = [Candidate(f"c{i}", (float(rng.normal()), cost)) for i, cost in enumerate(costs)]
-    race = Race(rows, candidates, make_folds(rows, 3), Pretender(clock, rng), temperature=False)
+    race = Race(rows, candidates, folds_of(rows, 3), Pretender(clock, rng), temperature=False)
     race.run()
     assert clock.seconds <= budget + 1e-9
     blend = race.blend()
@@ -128,7 +128,7 @@ def race_of_twenty(budget):
     rng = np.random.default_rng(0)
     rows = plain_rows(rng, 400)
     candidates = [Candidate(f"c{i}", (-float(i), 0.01)) for i in range(20)]
-    race = Race(rows, candidates, make_folds(rows, 4), Pretender(Hours(budget), rng), temperature=False)
+    race = Race(rows, candidates, folds_of(rows, 4), Pretender(Hours(budget), rng), temperature=False)
     race.run()
     return race
 
@@ -157,7 +157,7 @@ def test_without_time_for_all_rows_the_best_on_few_is_fitted():
         Candidate("good", (0.0, 0.3)),
         Candidate("better, but slow", (1.0, 2.0)),
     ]
-    race = Race(rows, candidates, make_folds(rows, 3), Pretender(clock, rng), temperature=False)
+    race = Race(rows, candidates, folds_of(rows, 3), Pretender(clock, rng), temperature=False)
     race.run()
     assert race.blend() is None
     assert race.favourite().name == "good"
@@ -170,7 +170,7 @@ def test_richer_kinds_of_good_candidates_are_tried():
     rows = plain_rows(rng, 200)
     good = Candidate("good", (0.0, 0.01), (("better", (3.0, 0.01)),))
     bad = Candidate("bad", (-30.0, 0.01), (("as bad", (-30.0, 0.01)),))
-    race = Race(rows, [good, bad], make_folds(rows, 3), Pretender(Hours(1e6), rng), temperature=False)
+    race = Race(rows, [good, bad], folds_of(rows, 3), Pretender(Hours(1e6), rng), temperature=False)
     race.run()
     assert [entry.name for entry in race.entries] == ["good", "bad", "better"]
     assert race.blend().weights["better"] > 0.9
@@ -348,7 +348,7 @@ def test_rows_without_weight_do_not_count_in_heats():
     space = ClassSpace.from_labels([[0, 0], [1, 1]])
     rows = Rows(rng.normal(size=(2400, 2)), rng.integers(2, size=(2400, 2)), weights, space)
     candidates = [Candidate(f"c{i}", (-float(i), 0.01)) for i in range(3)]
-    race = Race(rows, candidates, make_folds(rows, 3), Pretender(Hours(1e6), rng), temperature=False)
+    race = Race(rows, candidates, folds_of(rows, 3), Pretender(Hours(1e6), rng), temperature=False)
     race.run()
     assert race.n_folds == 3
     assert race.blend().n_rows == 600

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tuplet.core.typing import Codes, Floats
+from tuplet.local.cross_fitting import Fold, Positions, cross_fit, numbered_folds
 from tuplet.space.features.estimators import is_one_of, last_step
 from tuplet.space.features.inputs import Features, take_rows
 
@@ -164,25 +165,27 @@ def _hold_out(
     fit: Callable[..., Any], estimator: Any, inputs: Features, y: Codes, weight: Floats | None
 ) -> tuple[Codes, Floats]:
     """Return rows that were held out, and probabilities (n, c) that are valid for these."""
-    proba, done = np.zeros((len(y), int(y.max()) + 1)), []
-    for held in _parts(y):
-        learn = np.setdiff1d(np.arange(len(y)), held)
-        present, codes = np.unique(y[learn], return_inverse=True)
-        if len(present) < 2:
-            continue
-        some = None if weight is None else weight[learn]
-        fitted = fit(estimator, take_rows(inputs, learn), codes, some)
-        answer = np.asarray(fitted.predict_proba(take_rows(inputs, held)), dtype=float)
-        proba[np.ix_(held, present)] = answer / answer.sum(axis=1, keepdims=True)
-        done.append(held)
-    return np.concatenate([np.zeros(0, dtype=np.intp), *done]), proba
+    proba = np.zeros((len(y), int(y.max()) + 1))
+
+    def learn(rows: Positions, some: Floats | None) -> tuple[Any, Codes]:
+        present, codes = np.unique(y[rows], return_inverse=True)
+        return fit(estimator, take_rows(inputs, rows), codes, some), present
+
+    def predict(fitted: tuple[Any, Codes], rows: Positions) -> None:
+        model, present = fitted
+        answer = np.asarray(model.predict_proba(take_rows(inputs, rows)), dtype=float)
+        proba[np.ix_(rows, present)] = answer / answer.sum(axis=1, keepdims=True)
+
+    folds = [fold for fold in _folds(y, weight) if len(np.unique(y[fold.train])) > 1]
+    return cross_fit(folds, learn, predict).rows, proba
 
 
-def _parts(y: Codes) -> Iterator[Codes]:
-    """Yield rows to be held out, each time a quarter with all classes in proportion."""
+def _folds(y: Codes, weight: Floats | None) -> list[Fold]:
+    """Return folds that each hold out a quarter of the rows, with all classes in proportion."""
     # Random, but the same for the same rows: scores of families must not depend on luck.
     order = np.random.default_rng(0).permutation(len(y))
     order = order[np.argsort(y[order], kind="stable")]
+    number = np.empty(len(y), dtype=np.intp)
+    number[order] = np.arange(len(y)) % _PARTS
     n_parts = min(_PARTS, -(-_HELD_OUT * _PARTS // len(y)))
-    for part in range(n_parts):
-        yield np.sort(order[part::_PARTS])
+    return numbered_folds(number, weight)[:n_parts]

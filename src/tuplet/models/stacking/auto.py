@@ -27,7 +27,7 @@ from tuplet.models.stacking.candidates import (
 )
 from tuplet.models.stacking.classifier import named_models
 from tuplet.models.stacking.clock import Clock, Crew
-from tuplet.models.stacking.held_out import Rows, fit_on, make_folds
+from tuplet.models.stacking.held_out import Rows, fit_on, folds_of
 from tuplet.models.stacking.race import Race
 from tuplet.space.features.inputs import Features
 
@@ -141,7 +141,7 @@ class AutoJointClassifier(JointClassifier):
         clock = Clock(self._checked_budget())
         rows = Rows(X, codes, sample_weight, self.space_)
         candidates = self._candidates(rows)
-        folds = make_folds(rows, self.cv)
+        folds = folds_of(rows, self.cv)
         n_workers, no_time = self._n_workers(), f"No time to compare models in {self.time_budget:g} s"
         if not folds or clock.budget < _WORTHWHILE:
             self._keep_quick(rows, no_time if folds else "Too few rows to hold any out")

@@ -10,10 +10,11 @@ import numpy as np
 from scipy.special import logsumexp
 
 from tuplet.core.typing import Floats
+from tuplet.local.cross_fitting import Fold
 from tuplet.models.stacking.blend import Blend, find_blend
 from tuplet.models.stacking.candidates import Candidate
 from tuplet.models.stacking.clock import Crew, Done, Task
-from tuplet.models.stacking.held_out import Fold, HeldOut, Rows, fit_on, gain_of, judge
+from tuplet.models.stacking.held_out import HeldOut, Rows, fit_on, gain_of, judge
 from tuplet.models.stacking.tempering import n_tables
 from tuplet.models.stacking.weights import mixture_weights
 
