@@ -26,10 +26,10 @@ from tuplet import (
 from tuplet.core.exceptions import InputError
 from tuplet.joint import Atoms, Mixture
 from tuplet.joint.base import all_outcomes
+from tuplet.models.mixture_weights import mixture_weights
 from tuplet.models.stacking.blend import _fit, fit_gate
 from tuplet.models.stacking.held_out import Rows, folds_of, judge
 from tuplet.models.stacking.tempering import find_power, temper
-from tuplet.models.stacking.weights import mixture_weights
 from tuplet.space import ClassSpace
 from tuplet.testing import check_joint
 

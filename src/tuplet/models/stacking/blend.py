@@ -22,9 +22,9 @@ from tuplet.joint.base import JointDistribution, all_outcomes
 from tuplet.joint.mixture import Mixture
 from tuplet.local.cross_fitting import Fold, Positions, cross_fit, numbered_folds
 from tuplet.metrics.calibration import mode_calibration
+from tuplet.models.mixture_weights import mixture_weights
 from tuplet.models.stacking.held_out import HeldOut, Rows, gain_of
 from tuplet.models.stacking.tempering import Tempering, find_power, temper
-from tuplet.models.stacking.weights import mixture_weights
 from tuplet.prediction.joint import JointPrediction
 from tuplet.space.features.encoding import encoder_for
 from tuplet.space.features.inputs import Features, n_rows, take_rows

@@ -11,12 +11,12 @@ from scipy.special import logsumexp
 
 from tuplet.core.typing import Floats
 from tuplet.local.cross_fitting import Fold
+from tuplet.models.mixture_weights import mixture_weights
 from tuplet.models.stacking.blend import Blend, find_blend
 from tuplet.models.stacking.candidates import Candidate
 from tuplet.models.stacking.clock import Crew, Done, Task
 from tuplet.models.stacking.held_out import HeldOut, Rows, fit_on, gain_of, judge
 from tuplet.models.stacking.tempering import n_tables
-from tuplet.models.stacking.weights import mixture_weights
 
 _FIRST = 1000
 """Rows of the first heat."""

@@ -151,24 +151,13 @@ class LogisticTreeLearner:
         Z = self.columns.apply(X)
         self.Z = np.concatenate([Z, np.zeros((1, Z.shape[1]))])  # the mean, for pseudo-rows
         self.leading = np.ascontiguousarray(self.Z[:, : N_LEADING if self._is_split else 0])
-        self.shares = self._shares(inner_folds(X, codes, self.weight, settings.n_folds))
+        self.shares = _shares(inner_folds(X, codes, whole, settings.n_folds), whole)
         self._logits: dict[float, list[list[Floats]]] = {}
         self._candidates: Mask | None = None
         self.C, self.C_shared, self.C_shift = self._choose_strengths()
         self._logits = {C: self._held_logits(C) for C in (self.C, self.C_shared)}
         self.alone, self.shared = self._fit_alone(self.C), self._fit_alone(self.C_shared)
         self.logits = (self.alone.logits(self.Z), self.shared.logits(self.Z))
-
-    def _shares(self, folds: Sequence[Fold]) -> list[tuple[Floats, Floats]]:
-        """Return the shares (n,) of the rows' weights from which each fold learns, and those held out."""
-        answer = []
-        for fold in folds:
-            kept, held = np.zeros(len(self.weight)), np.zeros(len(self.weight))
-            assert fold.train_weight is not None
-            kept[fold.train] = fold.train_weight / self.weight[fold.train]
-            held[fold.test] = fold.test_weight / self.weight[fold.test]
-            answer.append((kept, held))
-        return answer
 
     def _fit_alone(self, C: float) -> Shared:
         return Shared.fit(self.Z, self.codes, self.cards, self.weight, C=C)
@@ -301,6 +290,18 @@ class LogisticTreeLearner:
                     fitted, own[i] = begin, start.own[i]
             shifts.append(fitted)
         return LogisticTree(parents, self.columns, self.alone, self.shared, tuple(shifts), own)
+
+
+def _shares(folds: Sequence[Fold], weight: Floats) -> list[tuple[Floats, Floats]]:
+    """Return the shares (n,) of the rows' weights from which each fold learns, and those held out."""
+    answer = []
+    for fold in folds:
+        kept, held = np.zeros(len(weight)), np.zeros(len(weight))
+        assert fold.train_weight is not None
+        kept[fold.train] = fold.train_weight / weight[fold.train]
+        held[fold.test] = fold.test_weight / weight[fold.test]
+        answer.append((kept, held))
+    return answer
 
 
 def _nearest(C: float) -> int:
