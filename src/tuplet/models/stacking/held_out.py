@@ -11,7 +11,7 @@ import pandas as pd
 from pandas.api.types import is_string_dtype
 from sklearn.base import clone
 
-from tuplet.core import processes
+from tuplet.core import clock
 from tuplet.core.typing import Codes, Floats
 from tuplet.local.cross_fitting import Fold, Positions, inner_folds
 from tuplet.space.classes import ClassSpace
@@ -124,11 +124,11 @@ def judge(model: Any, rows: Rows, fold: Fold, n_tables: int = 0) -> HeldOut:
 
     `n_tables` is the number of rows for which all outcomes are asked.
     """
-    start = processes.now()
+    start = clock.now()
     fitted = fit_on(model, rows.take(fold.train, fold.train_weight))
-    middle = processes.now()
+    middle = clock.now()
     log_prob, tables = _ask(fitted, rows.X, rows.codes, fold.test, n_tables)
-    seconds = middle - start, processes.now() - middle
+    seconds = middle - start, clock.now() - middle
     weight = float(fold.test_weight.sum())
     return HeldOut(log_prob, tables, *seconds, float(fold.test_weight @ log_prob / weight), weight)
 

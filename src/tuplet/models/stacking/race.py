@@ -209,7 +209,7 @@ class Race:
     def _is_cheap(self, entry: Entry) -> bool:
         """Whether all folds of a candidate take little of the time."""
         seconds = len(self.folds) * entry.expected(len(self.rows)) / self.crew.n_workers
-        return seconds <= _CHEAP * self.crew.clock.budget
+        return seconds <= _CHEAP * self.crew.clock.seconds
 
     def blend(self, names: Sequence[str] | None = None) -> Blend | None:
         """Return the best mixture of those judged in all folds that count; None if there is nobody."""
@@ -237,7 +237,7 @@ class Race:
 
     @property
     def _after_heats(self) -> float:
-        return (1 - _HEATS) * self.crew.clock.budget
+        return (1 - _HEATS) * self.crew.clock.seconds
 
     def _final_seconds(self, entry: Entry) -> float:
         return _CAUTION * entry.expected(len(self.rows))
@@ -256,7 +256,7 @@ class Race:
 
     def _reserve(self) -> float:
         """Seconds that the final fits need, as far as one can tell: never less than a share of the budget."""
-        least = _RESERVE * self.crew.clock.budget
+        least = _RESERVE * self.crew.clock.seconds
         judged = [entry for entry in self.entries if 0 in entry.held]
         if not judged:
             favourite = self.favourite()
@@ -276,11 +276,11 @@ class Race:
             heat = heats[task.key]
             heat.entry.note(result, heat)
             if result.status == "ok" and heat.number is not None:
-                heat.entry.done_at[heat.number] = self.crew.clock.seconds
+                heat.entry.done_at[heat.number] = self.crew.clock.used
             self._told(heat.entry.name)
 
         def reserve() -> float:
-            return max(self._reserve(), kept * self.crew.clock.budget)
+            return max(self._reserve(), kept * self.crew.clock.seconds)
 
         done = {} if self.crew.interrupted else self.crew.run(tasks, reserve, told)
         results = [(heat, done.get(i, Done(status="stopped"))) for i, heat in enumerate(heats)]
