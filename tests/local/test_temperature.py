@@ -21,7 +21,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tuplet import BayesNetClassifier, ChainClassifier, IndependentClassifier, PowersetClassifier
 from tuplet.core.exceptions import InputError
-from tuplet.local.temperature import COLDEST, HOTTEST, TemperatureScaled, best_temperature
+from tuplet.local.calibration import POWERS, best_power
+from tuplet.local.temperature import TemperatureScaled
 
 
 def log_likelihood(logits, codes, temperature, weight=None):
@@ -41,14 +42,16 @@ def judged_rows(draw):
 # -- the temperature -----------------------------------------------------------------------------------------
 
 
-@given(judged_rows())
-def test_no_temperature_on_a_grid_is_better(rows):
+@given(judged_rows(), st.sampled_from([POWERS, (0.25, 2.5)]))
+def test_no_power_on_a_grid_is_better(rows, bounds):
     logits, codes, weight = rows
-    best = best_temperature(logits, codes, weight)
-    assert COLDEST <= best <= HOTTEST
-    grid = np.geomspace(COLDEST, HOTTEST, 301)
-    rivals = [log_likelihood(logits, codes, t, weight) for t in grid]
-    assert log_likelihood(logits, codes, best, weight) >= max(rivals) - 1e-7
+    best = best_power(logits, codes, weight, bounds=bounds)
+    assert bounds[0] <= best <= bounds[1]
+
+    def value(power):
+        return log_likelihood(logits, codes, 1 / power, weight)
+
+    assert value(best) >= max(value(power) for power in np.geomspace(*bounds, 301)) - 1e-7
 
 
 @pytest.mark.parametrize("true", [0.5, 1.0, 3.0])
@@ -58,7 +61,7 @@ def test_a_known_temperature_is_found(true):
     proba = softmax(logits / true, axis=1)
     codes = (rng.random((len(proba), 1)) > proba.cumsum(axis=1)).sum(axis=1).clip(max=2)
     # The standard error of log T is below 0.011 for all three (Fisher information); these are four of them.
-    assert abs(np.log(best_temperature(logits, codes) / true)) < 0.045
+    assert abs(np.log(best_power(logits, codes) * true)) < 0.045
 
 
 def test_scikit_learn_finds_the_same_temperature():
@@ -69,25 +72,41 @@ def test_scikit_learn_finds_the_same_temperature():
     naive, rest = GaussianNB().fit(X[:200], y[:200]), X[200:]
     assert naive.predict_proba(rest).min() > 1e-9
     theirs = CalibratedClassifierCV(FrozenEstimator(naive), method="temperature").fit(rest, y[200:])
-    ours = best_temperature(naive.predict_log_proba(rest), y[200:])
+    ours = best_power(naive.predict_log_proba(rest), y[200:])
     beta = theirs.calibrated_classifiers_[0].calibrators[0].beta_
-    assert ours == pytest.approx(1 / float(beta), rel=1e-5)
+    assert ours == pytest.approx(float(beta), rel=1e-5)
     assert abs(ours - 1) > 0.05
 
 
 def test_rows_that_are_all_right_or_all_wrong_end_at_the_limits():
     logits = np.array([[2.0, 0.0], [0.0, 1.0]])
-    assert best_temperature(logits, np.array([0, 1])) == COLDEST
-    assert best_temperature(logits, np.array([1, 0])) == HOTTEST
-    assert best_temperature(np.zeros((3, 2)), np.array([0, 1, 1])) == 1.0
+    assert best_power(logits, np.array([0, 1])) == POWERS[1]
+    assert best_power(logits, np.array([1, 0])) == POWERS[0]
+    assert best_power(np.zeros((3, 2)), np.array([0, 1, 1])) == 1.0
 
 
 def test_weights_are_repetitions():
     logits = np.random.default_rng(2).normal(size=(30, 3))
     codes, weight = np.arange(30) % 3, np.arange(30) % 4
     again = np.repeat(np.arange(30), weight)
-    expected = best_temperature(logits[again], codes[again])
-    assert best_temperature(logits, codes, weight.astype(float)) == pytest.approx(expected, rel=1e-8)
+    expected = best_power(logits[again], codes[again])
+    assert best_power(logits, codes, weight.astype(float)) == pytest.approx(expected, rel=1e-8)
+
+
+def test_a_prior_draws_towards_one():
+    logits, codes = np.log([[0.9, 0.1]] * 4), np.array([0, 0, 0, 1])
+    free, drawn = best_power(logits, codes), best_power(logits, codes, prior=2.0)
+    powers = np.geomspace(0.25, 2.5, 20001)
+    value = [log_likelihood(logits, codes, 1 / b) - 2 * np.log(b) ** 2 for b in powers]
+    assert drawn == pytest.approx(powers[int(np.argmax(value))], rel=1e-3)
+    assert free < drawn < 1
+    assert best_power(np.zeros((3, 2)), np.array([0, 1, 1]), prior=2.0) == pytest.approx(1.0)
+
+
+def test_a_probability_of_zero_stays_out_of_the_way():
+    with np.errstate(divide="ignore"):
+        logits = np.log([[0.9, 0.1, 0.0]] * 4)
+    assert best_power(logits, np.array([0, 0, 0, 1])) == pytest.approx(0.5)
 
 
 # -- the classifier ------------------------------------------------------------------------------------------
@@ -105,7 +124,7 @@ def test_scikit_learns_conventions(estimator, check):
     check(estimator)
 
 
-@given(arrays(float, (7, 3), elements=st.floats(0, 1)), st.sampled_from([COLDEST, 0.7, 3.0, HOTTEST]))
+@given(arrays(float, (7, 3), elements=st.floats(0, 1)), st.sampled_from([0.05, 0.7, 3.0, 20.0]))
 def test_the_most_probable_label_stays(table, temperature):
     table[table.sum(axis=1) == 0] = 1.0
     model = TemperatureScaled(_Table(table))

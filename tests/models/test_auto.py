@@ -26,13 +26,14 @@ from tuplet import (
     PriorClassifier,
     load_penguins,
 )
-from tuplet.core import processes
+from tuplet.core import clock
+from tuplet.core.clock import TimeBudget
 from tuplet.core.exceptions import InputError
 from tuplet.core.processes import Workers
 from tuplet.models.stacking.blend import Blend
 from tuplet.models.stacking.candidates import Candidate, default_candidates, is_light, quick_model
-from tuplet.models.stacking.clock import Clock, Crew, Done, Task
-from tuplet.models.stacking.held_out import HeldOut, Rows, make_folds
+from tuplet.models.stacking.clock import Crew, Done, Task
+from tuplet.models.stacking.held_out import HeldOut, Rows, folds_of
 from tuplet.models.stacking.race import Race, first_rows
 from tuplet.space import ClassSpace
 
@@ -59,11 +60,11 @@ class Hours:
     """A clock that only moves when work is done."""
 
     def __init__(self, budget):
-        self.budget, self.seconds = budget, 0.0
+        self.seconds, self.used = budget, 0.0
 
     @property
     def left(self):
-        return max(0.0, self.budget - self.seconds)
+        return max(0.0, self.seconds - self.used)
 
 
 class Pretender:
@@ -89,9 +90,9 @@ class Pretender:
         n = 1 if refit else len(task.args[1].train)
         took = cost * n / 100
         if self.clock.left - reserve < took:
-            self.clock.seconds = self.clock.budget - reserve
+            self.clock.used = self.clock.seconds - reserve
             return Done(status="over time")
-        self.clock.seconds += took
+        self.clock.used += took
         if refit:
             return Done("fitted")
         log_prob = quality + self.rng.normal(size=len(task.args[1].test))
@@ -107,12 +108,12 @@ class Pretender:
 @examples(25)
 def test_at_any_moment_there_is_a_valid_mixture_or_none(budget, costs, n, seed):
     rng = np.random.default_rng(seed)
-    clock = Hours(budget)
+    hours = Hours(budget)
     rows = plain_rows(rng, n)
     candidates = [Candidate(f"c{i}", (float(rng.normal()), cost)) for i, cost in enumerate(costs)]
-    race = Race(rows, candidates, make_folds(rows, 3), Pretender(clock, rng), temperature=False)
+    race = Race(rows, candidates, folds_of(rows, 3), Pretender(hours, rng), temperature=False)
     race.run()
-    assert clock.seconds <= budget + 1e-9
+    assert hours.used <= budget + 1e-9
     blend = race.blend()
     if blend is None:
         assert all(not entry.held for entry in race.entries) or race.n_folds == 0
@@ -128,7 +129,7 @@ def race_of_twenty(budget):
     rng = np.random.default_rng(0)
     rows = plain_rows(rng, 400)
     candidates = [Candidate(f"c{i}", (-float(i), 0.01)) for i in range(20)]
-    race = Race(rows, candidates, make_folds(rows, 4), Pretender(Hours(budget), rng), temperature=False)
+    race = Race(rows, candidates, folds_of(rows, 4), Pretender(Hours(budget), rng), temperature=False)
     race.run()
     return race
 
@@ -151,17 +152,17 @@ def test_who_was_dropped_has_another_chance_if_there_is_time_the_best_first():
 def test_without_time_for_all_rows_the_best_on_few_is_fitted():
     rng = np.random.default_rng(0)
     rows = plain_rows(rng, 2500)
-    clock = Hours(20.0)
+    hours = Hours(20.0)
     candidates = [
         Candidate("bad", (-5.0, 0.3)),
         Candidate("good", (0.0, 0.3)),
         Candidate("better, but slow", (1.0, 2.0)),
     ]
-    race = Race(rows, candidates, make_folds(rows, 3), Pretender(clock, rng), temperature=False)
+    race = Race(rows, candidates, folds_of(rows, 3), Pretender(hours, rng), temperature=False)
     race.run()
     assert race.blend() is None
     assert race.favourite().name == "good"
-    assert clock.seconds <= 0.4 * 20, "heats leave time for the fit that counts"
+    assert hours.used <= 0.4 * 20, "heats leave time for the fit that counts"
     assert race.refit(Blend({"good": 1.0}, {"good": np.nan}, np.nan, np.inf, 0)) == {"good": "fitted"}
 
 
@@ -170,7 +171,7 @@ def test_richer_kinds_of_good_candidates_are_tried():
     rows = plain_rows(rng, 200)
     good = Candidate("good", (0.0, 0.01), (("better", (3.0, 0.01)),))
     bad = Candidate("bad", (-30.0, 0.01), (("as bad", (-30.0, 0.01)),))
-    race = Race(rows, [good, bad], make_folds(rows, 3), Pretender(Hours(1e6), rng), temperature=False)
+    race = Race(rows, [good, bad], folds_of(rows, 3), Pretender(Hours(1e6), rng), temperature=False)
     race.run()
     assert [entry.name for entry in race.entries] == ["good", "bad", "better"]
     assert race.blend().weights["better"] > 0.9
@@ -193,7 +194,7 @@ def test_a_crew_does_works_and_says_what_it_could_not():
         time.sleep(60)
 
     X, y = penguins()
-    with Crew(rows_of(X, y), 2, Clock(300.0)) as crew:
+    with Crew(rows_of(X, y), 2, TimeBudget(300.0)) as crew:
         done = crew.run([Task("n", len, ()), Task("bad", fail, ()), Task("here", len, (), light=True)])
         assert done["n"] == done["here"] == Done(len(X))
         assert done["bad"].status == "failed: ValueError: no such thing"
@@ -230,7 +231,7 @@ def test_light_candidates_are_judged_however_slowly_processes_start(monkeypatch)
         raise AssertionError("a process was started")
 
     ticks = itertools.count(step=0.001)
-    monkeypatch.setattr(processes, "now", lambda: next(ticks))
+    monkeypatch.setattr(clock, "now", lambda: next(ticks))
     monkeypatch.setattr(Workers, "run", never)
     X, y = penguins()
     models = [
@@ -348,7 +349,7 @@ def test_rows_without_weight_do_not_count_in_heats():
     space = ClassSpace.from_labels([[0, 0], [1, 1]])
     rows = Rows(rng.normal(size=(2400, 2)), rng.integers(2, size=(2400, 2)), weights, space)
     candidates = [Candidate(f"c{i}", (-float(i), 0.01)) for i in range(3)]
-    race = Race(rows, candidates, make_folds(rows, 3), Pretender(Hours(1e6), rng), temperature=False)
+    race = Race(rows, candidates, folds_of(rows, 3), Pretender(Hours(1e6), rng), temperature=False)
     race.run()
     assert race.n_folds == 3
     assert race.blend().n_rows == 600

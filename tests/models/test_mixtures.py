@@ -24,7 +24,7 @@ from tuplet import (
 from tuplet.core.exceptions import ApproximationWarning, InputError, TupletWarning
 from tuplet.joint import Mixture
 from tuplet.joint.base import all_outcomes
-from tuplet.models.cross_fitting import fold_weights
+from tuplet.local.cross_fitting import fold_weights
 from tuplet.models.mixtures import base, growth
 from tuplet.models.mixtures.base import Annealed
 from tuplet.models.mixtures.em import EMSettings, MixtureState, run_em

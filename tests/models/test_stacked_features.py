@@ -3,9 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from scipy import sparse
 from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
@@ -13,12 +10,11 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from draws import examples
 from tuplet import IndependentClassifier
 from tuplet.core.exceptions import InputError
+from tuplet.local.cross_fitting import fold_weights
 from tuplet.metrics import joint_log_loss
 from tuplet.models.compared.stacked_features import StackedFeaturesClassifier
-from tuplet.models.cross_fitting import fold_weights
 
 
 def data(n=150, seed=0):
@@ -27,48 +23,6 @@ def data(n=150, seed=0):
     first = X[:, 0] + rng.normal(size=n) > 0
     second = np.digitize(X[:, 1] + first + rng.normal(size=n), [0, 1])
     return X, np.column_stack([first, second, second + first > 1]).astype(int)
-
-
-# -- folds -------------------------------------------------------------------------------------------------
-
-
-@examples(25)
-@given(st.lists(st.tuples(st.integers(0, 2), st.integers(1, 9)), min_size=1, max_size=15), st.integers(2, 6))
-def test_weights_mean_repeated_rows_in_any_order(rows, n_folds):
-    values, weights = np.array(rows).T
-    X, codes = values[:, None].astype(float), np.zeros((len(rows), 1), dtype=np.intp)
-    ours = fold_weights(X, codes, weights.astype(float), n_folds)
-    np.testing.assert_allclose(ours.sum(axis=1), weights)
-    times = np.random.default_rng(0).permutation(np.repeat(np.arange(len(rows)), weights))
-    repeated = fold_weights(X[times], codes[times], None, n_folds)
-    assert set(np.unique(repeated)) <= {0.0, 1.0}
-    for value in np.unique(values):
-        np.testing.assert_allclose(
-            ours[values == value].sum(axis=0), repeated[X[times, 0] == value].sum(axis=0)
-        )
-        assert np.ptp(repeated[X[times, 0] == value].sum(axis=0)) <= 1  # equal rows are spread
-
-
-def test_folds_are_balanced_and_do_not_depend_on_the_container():
-    X, Y = data(500)
-    X[:, 1:][X[:, 1:] < -1] = 0.0
-    folds = fold_weights(X, Y, None, 5)
-    assert (folds.sum(axis=1) == 1).all()
-    assert (folds.sum(axis=0) == 100).all()
-    np.testing.assert_array_equal(fold_weights(np.asfortranarray(X), Y, None, 5), folds)
-    kept = fold_weights(sparse.csr_array(X), Y, None, 5)
-    np.testing.assert_array_equal(fold_weights(sparse.csc_array(X), Y, None, 5), kept)
-    frame = pd.DataFrame(X).assign(text="a")
-    assert (fold_weights(frame, Y, None, 5).sum(axis=0) == 100).all()
-
-
-def test_rows_whose_weights_are_fractions_stay_whole():
-    X, Y = np.zeros((5, 1)), np.zeros((5, 1), dtype=np.intp)
-    weights = np.array([0.25, 0.5, 1.5, 0.0, 0.1])
-    folds = fold_weights(X, Y, weights, 3)
-    np.testing.assert_array_equal(folds.max(axis=1), weights)
-    assert ((folds > 0).sum(axis=1) == (weights > 0)).all()
-    assert sorted((folds > 0).sum(axis=0)) == [1, 1, 2]
 
 
 # -- layers ------------------------------------------------------------------------------------------------

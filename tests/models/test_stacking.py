@@ -26,10 +26,10 @@ from tuplet import (
 from tuplet.core.exceptions import InputError
 from tuplet.joint import Atoms, Mixture
 from tuplet.joint.base import all_outcomes
+from tuplet.models.mixture_weights import mixture_weights
 from tuplet.models.stacking.blend import _fit, fit_gate
-from tuplet.models.stacking.held_out import Rows, judge, make_folds
+from tuplet.models.stacking.held_out import Rows, folds_of, judge
 from tuplet.models.stacking.tempering import find_power, temper
-from tuplet.models.stacking.weights import mixture_weights
 from tuplet.space import ClassSpace
 from tuplet.testing import check_joint
 
@@ -196,7 +196,7 @@ def rows_of(X, y, weights=None):
 
 def test_every_row_is_held_out_once():
     X, y = penguins()
-    folds = make_folds(rows_of(X, y), 4)
+    folds = folds_of(rows_of(X, y), 4)
     tested = np.concatenate([fold.test for fold in folds])
     assert sorted(tested) == list(range(len(X)))
     assert all(not np.intersect1d(fold.train, fold.test).size for fold in folds)
@@ -205,7 +205,7 @@ def test_every_row_is_held_out_once():
 def test_a_model_is_judged_by_rows_that_it_has_not_seen():
     X, y = penguins()
     rows = rows_of(X, y)
-    fold = make_folds(rows, 3)[0]
+    fold = folds_of(rows, 3)[0]
     found = judge(IndependentClassifier(), rows, fold, n_tables=2)
     by_hand = IndependentClassifier().fit(X.iloc[fold.train], y.iloc[fold.train])
     np.testing.assert_allclose(
@@ -218,11 +218,11 @@ def test_a_model_is_judged_by_rows_that_it_has_not_seen():
     ("cv", "message"),
     [
         ([], "gives no folds"),
-        ([(1,)], "fold 1 must be a pair"),
-        ([([0, 1], [2, 10**6])], "fold 1 must be a pair"),
-        ([([0, 1], [1, 2])], "same rows"),
-        (KFold(1000), "KFold cannot split"),
-        (StratifiedKFold(3), "StratifiedKFold cannot split"),
+        ([(1,)], "fold 1 is no pair"),
+        ([([0, 1], [2, 10**6])], "fold 1 holds positions beyond"),
+        ([([0, 1], [1, 2])], "1 of its rows in training and in test"),
+        (KFold(1000), "KFold.* cannot split"),
+        (StratifiedKFold(3), "StratifiedKFold.* cannot split"),
     ],
 )
 def test_folds_that_cannot_be_made_are_an_error(cv, message):
@@ -267,7 +267,7 @@ def test_reliability_is_that_of_the_held_out_rows():
     model = JointStackingClassifier(members(), cv=3, temperature=False).fit(X, y)
     rows = rows_of(X, y)
     predicted, right = [], []
-    for fold in make_folds(rows, 3):
+    for fold in folds_of(rows, 3):
         parts = [
             m._fit_codes(X.iloc[fold.train], rows.space, rows.codes[fold.train], None) for m in members()
         ]

@@ -14,10 +14,10 @@ from tuplet import IndependentClassifier, TreeClassifier, TreeEnsembleClassifier
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import UNKNOWN
 from tuplet.joint.base import all_outcomes
+from tuplet.local.cross_fitting import fold_weights
 from tuplet.local.families import FamilyScorer
 from tuplet.local.shifts import Shared, Shifts
 from tuplet.metrics import joint_log_loss
-from tuplet.models.cross_fitting import fold_weights
 from tuplet.models.trees import edge_scores
 from tuplet.models.trees.edge_scores import best_on_grid
 from tuplet.models.trees.logistic import LogisticTreeLearner, TreeSettings

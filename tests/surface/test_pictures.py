@@ -23,7 +23,7 @@ from tuplet import (
     RuleStackingClassifier,
     TreeMixtureClassifier,
 )
-from tuplet.core import processes
+from tuplet.core import clock
 from tuplet.core.exceptions import ConvergenceWarning, InputError, MissingDependencyError
 from tuplet.core.typing import UNKNOWN
 from tuplet.joint import Atoms
@@ -368,7 +368,7 @@ def test_models_draw_the_paths_that_they_went():
 
 def test_a_race_has_its_course(monkeypatch):
     ticks = itertools.count(step=0.01)
-    monkeypatch.setattr(processes, "now", lambda: next(ticks))  # 20 s are 2,000 readings, on any machine
+    monkeypatch.setattr(clock, "now", lambda: next(ticks))  # 20 s are 2,000 readings, on any machine
     X, y = related_labels(60)
     models = {"prior": PriorClassifier(), "neighbours": NeighborClassifier()}
     model = AutoJointClassifier(20, models=models, cv=2, n_jobs=1, progress=False, random_state=0).fit(X, y)

@@ -43,7 +43,7 @@ def open_atomic(path: str | Path) -> Iterator[IO[bytes]]:
         raise
 
 
-def write_bytes(where: str | Path | IO[Any], write: Callable[[IO[Any]], None], writer: str) -> None:
+def write_bytes(where: str | Path | IO[Any], write: Callable[[IO[Any]], object], writer: str) -> None:
     """Call `write` on a path, "-" (standard output) or an open file; paths that end in .gz are compressed."""
     if not isinstance(where, (str, Path)):
         write(where)

@@ -15,7 +15,6 @@ import pickle
 import signal
 import sys
 import threading
-import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager, suppress
@@ -24,6 +23,7 @@ from typing import Any, Self, TypeVar
 import cloudpickle  # type: ignore[import-untyped]
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from tuplet.core import clock
 from tuplet.core.delegates import PRELOADED
 
 _log = logging.getLogger("tuplet.core.processes")
@@ -44,11 +44,6 @@ _server_owner: int | None = None
 
 _starts = threading.Lock()
 """Held while a process is started, since that changes the environment of this one."""
-
-
-def now() -> float:
-    """Return the seconds of the clock that deadlines refer to; tests replace it."""
-    return time.monotonic()
 
 
 class OverTimeError(Exception):
@@ -121,7 +116,7 @@ class Workers:
         time_limit : float, optional
             Seconds that the work may take; then the process is killed and `OverTimeError` raised.
         deadline : float, optional
-            When the answer must be here, by `now`; the start of a process counts, too.
+            When the answer must be here, by `clock.now`; the start of a process counts, too.
         """
         message = pack((function, args))
         while True:
@@ -179,7 +174,7 @@ class Workers:
                     return worker
                 self._alive.discard(worker)
             n_stops = self._n_stops
-        start = now()
+        start = clock.now()
         worker = _Worker(self.n_threads, self.modules)
         with self._lock:
             self._alive.add(worker)
@@ -191,7 +186,7 @@ class Workers:
         if n_stops != self._n_stops:  # while it started
             self._kill(worker)
             raise StoppedError
-        self.start_seconds = now() - start
+        self.start_seconds = clock.now() - start
         _log.debug("process %s ready after %.1f s", worker.pid, self.start_seconds)
         return worker
 
@@ -223,7 +218,7 @@ def _sooner(time_limit: float | None, deadline: float | None) -> float | None:
     """Return the seconds that are left until the limit or the deadline."""
     if deadline is None:
         return time_limit
-    left = max(0.0, deadline - now())
+    left = max(0.0, deadline - clock.now())
     return left if time_limit is None else min(time_limit, left)
 
 

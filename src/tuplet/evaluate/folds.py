@@ -7,17 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from scipy import sparse
 
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import UNKNOWN, Codes, Seed
+from tuplet.local.cross_fitting import Positions, read_pairs
 from tuplet.space.classes import ClassSpace
 from tuplet.space.containers import open_table
-
-Positions = npt.NDArray[np.intp]
-"""Positions of rows."""
 
 Folds = list[tuple[Positions, Positions]]
 """Positions of the training rows and of the test rows of each fold."""
@@ -68,11 +65,14 @@ def make_folds(
     n = _n_rows(Y)
     if _n_rows(X) != n:
         raise InputError(f"make_folds: X has {_n_rows(X)} rows and Y has {n}.")
-    pairs = _shipped(cv, train, folds, n) if isinstance(cv, str) else _made(cv, X, Y, groups, random_state)
-    checked = [_check_pair(number, pair, n) for number, pair in enumerate(pairs, start=1)]
-    if not checked:
-        raise InputError("make_folds: cv gives no folds.")
-    return checked
+    given = cv
+    if isinstance(cv, str):
+        given = _shipped(cv, train, folds, n)
+    elif isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
+        if not 2 <= cv <= n:
+            raise InputError(f"make_folds: cv must be between 2 and the number of rows, {n}; found {cv}.")
+        given = StratifiedFolds(int(cv), random_state=random_state)
+    return read_pairs(given, X, Y, groups, hint="; groups are given as Dataset(..., groups=...)")
 
 
 @dataclass(frozen=True)
@@ -178,35 +178,6 @@ def duplicate_groups(X: Any) -> Positions:
 # -- folds that are given ----------------------------------------------------------------------------------
 
 
-def _made(cv: Any, X: Any, Y: Any, groups: Any, random_state: Seed) -> Iterable[Any]:
-    if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
-        if not 2 <= cv <= _n_rows(Y):
-            raise InputError(
-                f"make_folds: cv must be between 2 and the number of rows, {_n_rows(Y)}; found {cv}."
-            )
-        return StratifiedFolds(int(cv), random_state=random_state).split(X, Y, groups)
-    if hasattr(cv, "split"):
-        return _by_splitter(cv, X, Y, groups)
-    if isinstance(cv, Iterable):
-        return cv
-    raise InputError(
-        "make_folds: cv must be a number of folds, 'split', 'shipped', a splitter of scikit-learn or an"
-        f" iterable of (train, test) positions; found {cv!r}."
-    )
-
-
-def _by_splitter(cv: Any, X: Any, Y: Any, groups: Any) -> list[Any]:
-    given = {} if groups is None else {"groups": groups}  # other splitters may have no parameter groups
-    try:
-        return list(cv.split(X, Y, **given))
-    except (TypeError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        reason = " ".join(str(error).split())
-        ask = "; groups are given as Dataset(..., groups=...)" if groups is None and "group" in reason else ""
-        raise InputError(f"make_folds: {cv!r} cannot split these rows ({reason}){ask}.") from error
-
-
 def _shipped(cv: str, train: Any, folds: Any, n: int) -> Iterable[Any]:
     if cv not in ("split", "shipped"):
         raise InputError(f"make_folds: cv must be 'split' or 'shipped' if it is a word, found {cv!r}.")
@@ -225,37 +196,6 @@ def _shipped(cv: str, train: Any, folds: Any, n: int) -> Iterable[Any]:
     if mask.dtype != bool or mask.shape != (n,):
         raise InputError(f"make_folds: the shipped split must be a boolean for each of the {n} rows.")
     return [(mask, ~mask)]
-
-
-def _check_pair(number: int, pair: Any, n: int) -> tuple[Positions, Positions]:
-    try:
-        train, test = pair
-    except (TypeError, ValueError):
-        raise InputError(f"make_folds: fold {number} is no pair of training and test positions.") from None
-    train, test = _positions(number, train, n), _positions(number, test, n)
-    if not len(train) or not len(test):
-        side = "training" if not len(train) else "test"
-        raise InputError(f"make_folds: fold {number} has no {side} rows.")
-    both = np.intersect1d(train, test)
-    if len(both):
-        raise InputError(
-            f"make_folds: fold {number} has {len(both)} of its rows in training and in test, row {both[0]}"
-            " among them."
-        )
-    return train, test
-
-
-def _positions(number: int, rows: Any, n: int) -> Positions:
-    rows = np.asarray(rows)
-    if rows.dtype == bool and rows.shape == (n,):
-        return np.flatnonzero(rows)
-    if rows.ndim != 1 or (len(rows) and rows.dtype.kind not in "iu"):
-        raise InputError(f"make_folds: fold {number} must hold positions of rows, or a mask of all {n} rows.")
-    if len(rows) and (rows.min() < 0 or rows.max() >= n):
-        raise InputError(f"make_folds: fold {number} holds positions beyond the {n} rows.")
-    if len(np.unique(rows)) < len(rows):
-        raise InputError(f"make_folds: fold {number} names a row twice on the same side.")
-    return rows.astype(np.intp)
 
 
 def _n_rows(data: Any) -> int:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.optimize import brentq
 
 from tuplet.core.typing import Codes, Floats
+from tuplet.local.cross_fitting import Fold, Positions, cross_fit, numbered_folds
 from tuplet.space.features.estimators import is_one_of, last_step
 from tuplet.space.features.inputs import Features, take_rows
 
@@ -22,9 +24,18 @@ _HELD_OUT, _PARTS = 80, 4
 _CELLS = 2**18
 """Probabilities beyond which the numbers are found from a part of the rows."""
 
-_POWERS = np.exp(np.linspace(np.log(0.25), np.log(2.5), 21))
+POWERS = (0.05, 20.0)
+"""Powers that are considered. Where every held-out row is right, the likelihood has no maximum."""
+
+_POWERS = (0.25, 2.5)
 _SHARES = np.array([0.001, 0.003, 0.01, 0.02, 0.04, 0.08, 0.15, 0.25])
-"""Values of the two numbers that are tried; see `Calibration`."""
+"""Limits of the one number and values of the other that are tried; see `Calibration`."""
+
+_PRIOR = 2.0
+"""Weight of the squared logarithm of a power: a normal prior with standard deviation 1/2."""
+
+_LEAST = -700.0
+"""Replaces logarithms below it, such as that of zero."""
 
 _FORESTS = {"sklearn.ensemble": ("RandomForestClassifier", "ExtraTreesClassifier")}
 _TREES = {
@@ -87,18 +98,70 @@ class Calibration:
         best, chosen = -np.inf, (1.0, float(_SHARES[0]))
         for share in _SHARES:
             log = np.log((1 - share) * proba + share * frequencies)
-            own = log[np.arange(len(y)), y]
-            for power in _POWERS:
-                value = power * (weight @ own) - weight @ np.log(np.exp(power * log).sum(axis=1))
-                value -= 2 * np.log(power) ** 2
-                if value > best:
-                    best, chosen = value, (float(power), float(share))
+            power = best_power(log, y, weight, bounds=_POWERS, prior=_PRIOR)
+            right = power * log[np.arange(len(y)), y] - np.log(np.exp(power * log).sum(axis=1))
+            value = weight @ right - _PRIOR * np.log(power) ** 2
+            if value > best:
+                best, chosen = value, (power, float(share))
         return cls(*chosen, frequencies)
 
     def apply(self, proba: Floats) -> Floats:
         """Return calibrated probabilities (n, c)."""
         mixed = ((1 - self.share) * proba + self.share * self.frequencies) ** self.power
         return np.asarray(mixed / mixed.sum(axis=1, keepdims=True))
+
+
+def best_power(
+    log_proba: Floats,
+    codes: Codes,
+    weight: Floats | None = None,
+    *,
+    bounds: tuple[float, float] = POWERS,
+    prior: float = 0.0,
+) -> float:
+    """Return the power b at which softmax(b log_proba) makes labels most probable; 1 / b is a temperature.
+
+    Parameters
+    ----------
+    log_proba : array, shape (n, c)
+        Log-probabilities or logits.
+    codes : int array, shape (n,)
+        The column of `log_proba` that is right.
+    weight : array, shape (n,), optional
+    bounds : tuple of float
+        Least and largest power.
+    prior : float
+        Subtracts prior * (log b)^2 from the log-likelihood.
+
+    Notes
+    -----
+    In b the log-likelihood sum_i w_i (b l_iy - logsumexp_c b l_ic) is concave: its slope, the right
+    column less the expected one, only falls. So the maximum is where the slope is zero, and nowhere else. The
+    zero is searched for in log b, in which b and 1 / b are equally far from 1.
+
+    Examples
+    --------
+    >>> log_proba = np.log([[0.9, 0.1]] * 4)  # 90 % sure, three times out of four right
+    >>> round(best_power(log_proba, np.array([0, 0, 0, 1])), 6)  # ln 3 / ln 9
+    0.5
+    """
+    # A probability of zero stays zero at every power; its logarithm only has to be finite.
+    logits = np.maximum(log_proba - log_proba.max(axis=1, keepdims=True), _LEAST)
+    weight = np.ones(len(codes)) if weight is None else weight
+    right = float(weight @ logits[np.arange(len(codes)), codes])
+
+    def slope(log_b: float) -> float:
+        b = np.exp(log_b)
+        tempered = np.exp(b * logits)
+        expected = np.einsum("ic,ic->i", tempered, logits) / tempered.sum(axis=1)
+        return float(b * (right - weight @ expected) - 2 * prior * log_b)
+
+    low, high = np.log(bounds)
+    if slope(low) <= 0:  # no better than a guess: as flat as it gets, unless nothing depends on b at all
+        return 1.0 if slope(low) == slope(high) == 0 else bounds[0]
+    if slope(high) >= 0:
+        return bounds[1]
+    return float(np.exp(brentq(slope, low, high, xtol=1e-10)))
 
 
 def calibrated(
@@ -164,25 +227,27 @@ def _hold_out(
     fit: Callable[..., Any], estimator: Any, inputs: Features, y: Codes, weight: Floats | None
 ) -> tuple[Codes, Floats]:
     """Return rows that were held out, and probabilities (n, c) that are valid for these."""
-    proba, done = np.zeros((len(y), int(y.max()) + 1)), []
-    for held in _parts(y):
-        learn = np.setdiff1d(np.arange(len(y)), held)
-        present, codes = np.unique(y[learn], return_inverse=True)
-        if len(present) < 2:
-            continue
-        some = None if weight is None else weight[learn]
-        fitted = fit(estimator, take_rows(inputs, learn), codes, some)
-        answer = np.asarray(fitted.predict_proba(take_rows(inputs, held)), dtype=float)
-        proba[np.ix_(held, present)] = answer / answer.sum(axis=1, keepdims=True)
-        done.append(held)
-    return np.concatenate([np.zeros(0, dtype=np.intp), *done]), proba
+    proba = np.zeros((len(y), int(y.max()) + 1))
+
+    def learn(rows: Positions, some: Floats | None) -> tuple[Any, Codes]:
+        present, codes = np.unique(y[rows], return_inverse=True)
+        return fit(estimator, take_rows(inputs, rows), codes, some), present
+
+    def predict(fitted: tuple[Any, Codes], rows: Positions) -> None:
+        model, present = fitted
+        answer = np.asarray(model.predict_proba(take_rows(inputs, rows)), dtype=float)
+        proba[np.ix_(rows, present)] = answer / answer.sum(axis=1, keepdims=True)
+
+    folds = [fold for fold in _folds(y, weight) if len(np.unique(y[fold.train])) > 1]
+    return cross_fit(folds, learn, predict).rows, proba
 
 
-def _parts(y: Codes) -> Iterator[Codes]:
-    """Yield rows to be held out, each time a quarter with all classes in proportion."""
+def _folds(y: Codes, weight: Floats | None) -> list[Fold]:
+    """Return folds that each hold out a quarter of the rows, with all classes in proportion."""
     # Random, but the same for the same rows: scores of families must not depend on luck.
     order = np.random.default_rng(0).permutation(len(y))
     order = order[np.argsort(y[order], kind="stable")]
+    number = np.empty(len(y), dtype=np.intp)
+    number[order] = np.arange(len(y)) % _PARTS
     n_parts = min(_PARTS, -(-_HELD_OUT * _PARTS // len(y)))
-    for part in range(n_parts):
-        yield np.sort(order[part::_PARTS])
+    return numbered_folds(number, weight)[:n_parts]

@@ -6,8 +6,7 @@ from typing import Any, Self, final
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import brentq
-from scipy.special import logsumexp, softmax
+from scipy.special import softmax
 from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.utils import Tags, _safe_indexing, assert_all_finite, column_or_1d, get_tags, indexable
@@ -16,10 +15,8 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import Codes, Floats, Seed
+from tuplet.local.calibration import best_power
 from tuplet.space.features.estimators import require_probabilities, weight_arguments
-
-COLDEST, HOTTEST = 0.05, 20.0
-"""Temperatures that are considered. Where every held-out row is right, the likelihood has no maximum."""
 
 _FEWEST = 10
 """Held-out rows below which the temperature stays 1: the coldest fits three right rows best."""
@@ -114,7 +111,7 @@ class TemperatureScaled(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         if len(judges):
             some = None if weight is None else weight[judges]
             log_proba = _log_floored(self.estimator_.predict_proba(_safe_indexing(X, judges)))
-            self.temperature_ = best_temperature(log_proba, codes[judges], some)
+            self.temperature_ = 1 / best_power(log_proba, codes[judges], some)
             if self.refit:
                 self._learn(X, y, weight, np.arange(len(y)))
         return self
@@ -145,46 +142,6 @@ class TemperatureScaled(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags = get_tags(self.estimator).input_tags
         return tags
-
-
-def best_temperature(log_proba: Floats, codes: Codes, weight: Floats | None = None) -> float:
-    """Return the temperature T from 0.05 to 20 at which softmax(log_proba / T) is most right.
-
-    Parameters
-    ----------
-    log_proba : array, shape (n, c)
-        Finite log-probabilities or logits.
-    codes : int array, shape (n,)
-        The column of `log_proba` that is right.
-    weight : array, shape (n,), optional
-
-    Notes
-    -----
-    In b = 1 / T the log-likelihood sum_i w_i (b l_iy - logsumexp_c b l_ic) is concave: its slope, the right
-    column less the expected one, only falls. So the maximum is where the slope is zero, and nowhere else. The
-    zero is looked for in log b, in which T and 1 / T are equally far from 1.
-
-    Examples
-    --------
-    >>> log_proba = np.log([[0.9, 0.1]] * 4)  # 90 % sure, three times out of four right
-    >>> round(best_temperature(log_proba, np.array([0, 0, 0, 1])), 6)  # ln 9 / ln 3
-    2.0
-    """
-    logits = log_proba - log_proba.max(axis=1, keepdims=True)
-    right = logits[np.arange(len(codes)), codes]
-    weight = np.ones(len(codes)) if weight is None else weight
-
-    def slope(log_b: float) -> float:
-        tempered = np.exp(log_b) * logits
-        proba = np.exp(tempered - logsumexp(tempered, axis=1, keepdims=True))
-        return float(weight @ (right - (proba * logits).sum(axis=1)))
-
-    low, high = -np.log(HOTTEST), -np.log(COLDEST)
-    if slope(low) <= 0:  # no better than a guess: as flat as it gets, unless nothing depends on T at all
-        return 1.0 if slope(low) == slope(high) == 0 else HOTTEST
-    if slope(high) >= 0:
-        return COLDEST
-    return float(np.exp(-brentq(slope, low, high, xtol=1e-10)))
 
 
 def _log_floored(proba: Any) -> Floats:

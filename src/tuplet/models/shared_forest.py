@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from scipy.optimize import minimize_scalar
 from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.tree._tree import Tree
@@ -20,6 +18,7 @@ from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
 from tuplet.joint.mixture import Mixture
 from tuplet.models.base import JointClassifier
+from tuplet.models.mixture_weights import mixture_weights
 from tuplet.space.features.estimators import name_of, seeded
 from tuplet.space.features.inputs import Features, require_size
 
@@ -109,22 +108,16 @@ class SharedForestClassifier(JointClassifier):
         met, codes, weight = met[used], codes[used], weight[used]
         marginals = self._marginals(met)
 
-        def product(share: float) -> Floats:
-            drawn = self._drawn(marginals, share)
-            rows = np.arange(len(codes))
-            return np.sum([np.log(p[rows, codes[:, j]]) for j, p in enumerate(drawn)], axis=0)
-
-        def mixed(share: float) -> Floats:
-            return np.log(share * together + (1 - share) * alone)
-
-        self.prior_share_ = _best(lambda share: float(weight @ product(share)))
-        alone = np.exp(product(self.prior_share_))
+        own = np.stack([p[np.arange(len(codes)), codes[:, j]] for j, p in enumerate(marginals)])
+        prior = np.stack([p[codes[:, j]] for j, p in enumerate(self._prior)])
+        self.prior_share_ = _share(prior.ravel(), own.ravel(), np.tile(weight, len(own)))
+        alone = ((1 - self.prior_share_) * own + self.prior_share_ * prior).prod(axis=0)
         complete = met * self._is_complete
         total = complete.sum(axis=1)
         together = np.divide(
             complete[np.arange(len(used)), pattern[used]], total, where=total > 0, out=0 * total
         )
-        self.combination_share_ = _best(lambda share: float(weight @ mixed(share)))
+        self.combination_share_ = _share(together, alone, weight)
 
     # -- predicting ---------------------------------------------------------------------------------------
 
@@ -239,6 +232,8 @@ def _forget_labels(forest: Any) -> None:
         each.tree_ = bare
 
 
-def _best(gain: Callable[[float], float]) -> float:
-    """Return the share that gains most, for a gain that is concave in it."""
-    return float(minimize_scalar(lambda share: -gain(share), bounds=(_LEAST, 1 - _LEAST), method="bounded").x)
+def _share(first: Floats, second: Floats, weight: Floats) -> float:
+    """Return the share of the first of two probabilities (n,) of events in their most likely mixture."""
+    with np.errstate(divide="ignore"):
+        log_prob = np.log(np.column_stack([first, second]))
+    return float(np.clip(mixture_weights(log_prob, weight).weights[0], _LEAST, 1 - _LEAST))

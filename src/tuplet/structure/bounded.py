@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import numpy.typing as npt
 
+from tuplet.core import clock
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import UNKNOWN, Floats, Seed
 from tuplet.structure.kernels import grow_bags, wander
@@ -54,7 +53,7 @@ def search_bounded(
         A network of any width whose order is the first one; by default that of `search_orders`.
     random_state : int, Generator or None
     deadline : float, optional
-        Value of `time.monotonic()` to end at. A network is returned in any case.
+        Value of `tuplet.core.clock.now()` to end at. A network is returned in any case.
 
     Notes
     -----
@@ -73,7 +72,7 @@ def search_bounded(
     if max_width < 0:
         raise InputError(f"Bounded search: max_width must not be negative, found {max_width}.")
     rng = np.random.default_rng(random_state)
-    end = None if deadline is None else deadline - (1 - _ANNEALED) * (deadline - time.monotonic())
+    end = None if deadline is None else deadline - (1 - _ANNEALED) * (deadline - clock.now())
     scores = scores.take((scores.parents != UNKNOWN).sum(axis=1) <= max_width)
     if start is None:
         start, _ = search_orders(scores, random_state=rng, deadline=end)
@@ -99,11 +98,11 @@ def _anneal(
     best = chosen.copy()
     tables = (scores.starts, scores.masks, scores.values, worth)
     heat = (scores.bound - scores.values[chosen].sum()) / scores.n_variables
-    began = time.monotonic()
+    began = clock.now()
     for k in range(n_rounds):
         done = k / n_rounds
         if end is not None:
-            done = max(done, (time.monotonic() - began) / max(1e-9, end - began))
+            done = max(done, (clock.now() - began) / max(1e-9, end - began))
         if done >= 1.0:
             break
         moves, slack = _moves(scores.n_variables, rng)
@@ -152,7 +151,7 @@ def _exchange(scores: LocalScores, families: Ints, max_width: int, deadline: flo
     """Give children better sets as long as the network stays acyclic and the moral graph narrow."""
     chosen = families.copy()
     still = child = 0
-    while still < len(chosen) and (deadline is None or time.monotonic() < deadline):
+    while still < len(chosen) and not clock.is_over(deadline):
         begin = scores.starts[child]
         for f in range(begin, min(begin + _SETS, chosen[child])):
             trial = chosen.copy()

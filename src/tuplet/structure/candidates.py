@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations
@@ -10,6 +9,7 @@ from typing import Literal, NamedTuple, TypeAlias, final
 
 import numpy as np
 
+from tuplet.core import clock
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import Floats
 from tuplet.structure.local_scores import LocalScores
@@ -97,8 +97,8 @@ def candidate_parent_sets(
         Called with the number of sets scored and the number planned so far (all levels up to the present
         one).
     deadline : float, optional
-        Value of `time.monotonic()` after which no more sets are scored. The smallest set of every child is
-        scored in any case, so that there is always a network.
+        Value of `tuplet.core.clock.now()` after which no more sets are scored. The smallest set of every
+        child is scored in any case, so that there is always a network.
 
     Returns
     -------
@@ -164,7 +164,7 @@ class _Levels:
                     self._note(child, free, floor, float(value))
                     if progress is not None:
                         progress(self.n_scored, n_planned)
-                    late = deadline is not None and time.monotonic() > deadline
+                    late = clock.is_over(deadline)
                     if late and all(self.kept) and self.n_scored < n_planned:
                         return "deadline"
                 planned = self._next(level, deadline)
@@ -221,7 +221,7 @@ class _Levels:
         planned: _Level = []
         bounds: list[_Sets] = [{} for _ in self.best]
         for child, best in enumerate(self.best):
-            if planned and deadline is not None and time.monotonic() > deadline:
+            if planned and clock.is_over(deadline):
                 return None  # of hundreds of variables, planning alone takes minutes
             if size + len(self.rules.required[child]) <= self.max_parents:
                 for free, floor in _extensions(best, self.free[child]):
@@ -231,7 +231,7 @@ class _Levels:
                         planned.append((child, free, floor))
                     else:
                         self.n_skipped += 1
-        if planned and deadline is not None and time.monotonic() > deadline:
+        if planned and clock.is_over(deadline):
             return None
         self._sort(planned)
         self.best, self.bounds = [{} for _ in self.best], bounds  # at the end: an interrupt finds one level

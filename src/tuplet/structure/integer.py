@@ -5,7 +5,6 @@ The cuts are those of clusters of variables (`cluster_cut`). Needs SCIP, `pip in
 
 from __future__ import annotations
 
-import time
 from functools import cache
 from importlib.util import find_spec
 from typing import Any, NamedTuple
@@ -13,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tuplet.core import clock
 from tuplet.core.exceptions import MissingDependencyError
 from tuplet.core.typing import UNKNOWN, Floats
 from tuplet.structure.kernels import find_clusters
@@ -57,7 +57,7 @@ def solve_integer(scores: LocalScores, start: ParentSets, *, deadline: float | N
     start : ParentSets
         A network made of listed families.
     deadline : float, optional
-        Value of `time.monotonic()` at which to stop; an interrupt (Ctrl-C) stops too.
+        Value of `tuplet.core.clock.now()` at which to stop; an interrupt (Ctrl-C) stops too.
 
     Notes
     -----
@@ -78,7 +78,7 @@ def solve_integer(scores: LocalScores, start: ParentSets, *, deadline: float | N
     model.setParams(_SETTINGS)
     model.setHeuristics(scip.SCIP_PARAMSETTING.OFF)  # they ignore cycles; the start is good already
     if deadline is not None:
-        model.setParam("limits/time", max(1e-3, deadline - time.monotonic()))
+        model.setParam("limits/time", max(1e-3, deadline - clock.now()))
     losses = best[scores.children] - scores.values
     use = [model.addVar(vtype="B", obj=loss) for loss in losses.tolist()]
     for begin, end in zip(scores.starts[:-1], scores.starts[1:], strict=True):

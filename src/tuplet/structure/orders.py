@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import numpy.typing as npt
 
+from tuplet.core import clock
 from tuplet.core.typing import Seed
 from tuplet.structure.kernels import climb
 from tuplet.structure.local_scores import LocalScores
@@ -38,7 +37,7 @@ def search_orders(
         Number of climbs.
     random_state : int, Generator or None
     deadline : float, optional
-        Value of `time.monotonic()` after which no further climb starts. The first is always made.
+        Value of `tuplet.core.clock.now()` after which no further climb starts. The first is always made.
 
     Examples
     --------
@@ -50,7 +49,7 @@ def search_orders(
     least = 1e-12 * (1.0 + np.abs(scores.values[scores.starts[:-1]]).sum())
     best_order, best_families, best_score = scores.feasible_order(), np.empty(0, np.int64), -np.inf
     for k in range(max(1, n_starts)):
-        if k and deadline is not None and time.monotonic() > deadline:
+        if k and clock.is_over(deadline):
             break
         order = _start(k, best_order, scores, rng)
         families = np.empty(scores.n_variables, dtype=np.int64)

@@ -6,7 +6,6 @@ apart, and dynamic programming over sets of variables.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, final, get_args
 
@@ -15,6 +14,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
+from tuplet.core import clock
 from tuplet.core.exceptions import InputError, IntractableError
 from tuplet.core.typing import UNKNOWN, Floats, Seed
 from tuplet.structure.bounded import search_bounded
@@ -124,7 +124,7 @@ def find_dag(
     """
     if method not in get_args(Method):
         raise InputError(f"find_dag: method must be one of {', '.join(get_args(Method))}; found {method!r}.")
-    began = time.monotonic()
+    began = clock.now()
     rng = np.random.default_rng(random_state)
     patience = _PATIENCE if time_limit is None else time_limit
     scores = scores.prune()
@@ -140,7 +140,7 @@ def find_dag(
     gap = max(0.0, answer.upper_bound - score)
     if answer.proven or gap <= 1e-9 * (1.0 + abs(score)):  # sums in another order differ by rounding
         gap = 0.0
-    return Found(answer.parents, score, score + gap, gap, gap == 0.0, used, time.monotonic() - began)
+    return Found(answer.parents, score, score + gap, gap, gap == 0.0, used, clock.now() - began)
 
 
 def _any_width(
@@ -176,7 +176,7 @@ def _solve(scores: LocalScores, start: ParentSets, method: Method, deadline: flo
     if method == "integer" or (method == "auto" and scores.n_variables > _EASY and has_scip()):
         end = deadline
         if method == "auto" and scores.n_variables <= _POSSIBLE:
-            now = time.monotonic()
+            now = clock.now()
             end = now + min(_TRIAL, (deadline - now) / 2)
         answer = solve_integer(scores, start, deadline=end)
         used = "integer"
@@ -300,7 +300,7 @@ def best_network(
         The table has 2**m numbers of 8 bytes, and every further variable doubles the time: 8 MB and a
         fraction of a second for 20 variables, 128 MB and some seconds for 24.
     deadline : float, optional
-        Value of `time.monotonic()` at which to give up and return None.
+        Value of `tuplet.core.clock.now()` at which to give up and return None.
 
     Raises
     ------
@@ -344,7 +344,7 @@ def _table(scores: LocalScores, deadline: float | None) -> Floats | None:
     n_low = min(m, _LOW)
     best, within = np.empty(1 << m), np.empty((m, 1 << n_low))
     for high in range(1 << (m - n_low)):  # in Python, so that interrupts and deadlines take effect
-        if deadline is not None and time.monotonic() > deadline:
+        if clock.is_over(deadline):
             return None
         extend_table(high, n_low, best, within, scores.starts, scores.masks, scores.values)
     return best

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import secrets
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from typing import Any, NoReturn, Self
 
 import numpy as np
 
+from tuplet.core.atomic_files import open_atomic
 from tuplet.core.exceptions import ModelFileError, TupletError
 from tuplet.space.classes import ClassSpace
 
@@ -175,23 +175,17 @@ def _versions() -> dict[str, str]:
 
 
 def write(path: Path, header: dict[str, Any], model: bytes) -> None:
-    """Write a file under a temporary name next to `path`, then rename it, so that no partial file is read."""
+    """Write a file that appears under its name once it is complete."""
     header = {"format": FORMAT, **header, "sha256": hashlib.sha256(model).hexdigest()}
     text = json.dumps(header, indent=1, ensure_ascii=False).encode()
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        with draft.open("xb") as file:
+        with open_atomic(path) as file:
             _pack(file, text, model, zipfile.ZIP_DEFLATED)
             if len(text) + len(model) > _GROWTH * file.tell():
                 file.truncate(file.seek(0))
                 _pack(file, text, model, zipfile.ZIP_STORED)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
     except OSError as error:
         raise ModelFileError(f"The model cannot be written to {str(path)!r}: {error.strerror}.") from None
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def _pack(file: Any, header: bytes, model: bytes, compression: int) -> None:

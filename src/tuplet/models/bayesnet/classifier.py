@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, cast, final, get_args
@@ -10,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, cast, final, get_args
 import numpy as np
 import pandas as pd
 
+from tuplet.core import clock
+from tuplet.core.clock import TimeBudget
 from tuplet.core.exceptions import InputError
 from tuplet.core.progress import Show
 from tuplet.core.typing import Codes, Floats, Seed
@@ -20,7 +21,6 @@ from tuplet.local.criteria import Parametrisation, Score
 from tuplet.local.mixed_families import MixedFamilyScorer, Role
 from tuplet.models.base import JointClassifier
 from tuplet.models.bayesnet.learning import (
-    TimeBudget,
     find_candidates,
     find_graph,
     gap_of,
@@ -211,8 +211,8 @@ class BayesNetClassifier(JointClassifier):
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
         _check_settings(self)
         rules = given_edges(self, self.max_parents)._asdict()
-        budget, rng = TimeBudget.from_now(self.time_budget), np.random.default_rng(self.random_state)
-        scorer = self._scorer(X, codes, sample_weight, budget.deadline, rng)
+        budget, rng = TimeBudget(self.time_budget or np.inf), np.random.default_rng(self.random_state)
+        scorer = self._scorer(X, codes, sample_weight, budget.after(budget.seconds / 2), rng)
         size = min(self.max_parents, self.space_.n_variables - 1)
         listed = list_size(self.shortlist, self.criterion, self._estimators(self.space_.names))
         offered = shortlisted(
@@ -221,7 +221,7 @@ class BayesNetClassifier(JointClassifier):
         self.candidates_ = find_candidates(
             offered, self.space_.n_variables, size, budget=budget, show=self.progress, **rules
         )
-        scored = time.monotonic()
+        scored = clock.now()
         self.found_ = find_graph(
             self.candidates_,
             method=self.method,
@@ -229,7 +229,7 @@ class BayesNetClassifier(JointClassifier):
             max_width=_width_limit(self.max_width, self.space_.cards),
             random_state=rng,
         )
-        searched = time.monotonic()
+        searched = clock.now()
         self._network = FittedNetwork.fit(self._views, self.found_.parents, scorer)
         self.parents_, self.discrete_as_ = self._network.parents, self._network.roles
         self.models_ = [each.model for each in self._network.models]
@@ -241,7 +241,7 @@ class BayesNetClassifier(JointClassifier):
         self.seconds_ = {
             "scores": scored - budget.start,
             "search": searched - scored,
-            "models": time.monotonic() - searched,
+            "models": clock.now() - searched,
         }
 
     def _scorer(

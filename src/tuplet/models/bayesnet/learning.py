@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, get_args
 
 import numpy as np
 
+from tuplet.core.clock import TimeBudget
 from tuplet.core.exceptions import TupletWarning
 from tuplet.core.progress import Progress, Show, duration_text
 from tuplet.core.typing import Codes
@@ -43,31 +42,6 @@ class Scorer(Protocol):
     @property
     def bound(self) -> Callable[[int, tuple[int, ...]], float] | None:
         """(child, parents) -> bound on the score of these parents and all their supersets, or None."""
-
-
-@dataclass(frozen=True)
-class TimeBudget:
-    """Seconds for `fit`, None for any number of them; half of them are for scores."""
-
-    seconds: float | None
-    start: float
-
-    @classmethod
-    def from_now(cls, seconds: float | None) -> TimeBudget:
-        """Return a budget that starts now."""
-        return cls(seconds, time.monotonic())
-
-    @property
-    def deadline(self) -> float | None:
-        """Value of `time.monotonic()` at which scoring ends."""
-        return None if self.seconds is None else self.start + self.seconds / 2
-
-    @property
-    def left(self) -> float | None:
-        """Seconds for the search."""
-        if self.seconds is None:
-            return None
-        return max(_LAST, self.seconds - (time.monotonic() - self.start))
 
 
 def possible_roles(
@@ -148,11 +122,11 @@ def find_candidates(
             required=required,
             forbidden=forbidden,
             progress=advance,
-            deadline=budget.deadline,
+            deadline=budget.after(budget.seconds / 2),
         )
     if candidates.stopped:
-        total = duration_text(budget.seconds or 0)
-        why = "interrupted" if candidates.stopped == "interrupt" else f"out of its half of {total}"
+        late = candidates.stopped == "deadline"
+        why = f"out of its half of {duration_text(budget.seconds)}" if late else "interrupted"
         _warn(
             f"scoring was {why} after {candidates.n_scored} sets of parents; the graph is the best of these,"
             " not of all"
@@ -162,8 +136,9 @@ def find_candidates(
 
 def find_graph(candidates: Candidates, *, method: Method, budget: TimeBudget, **settings: Any) -> Found:
     """Search the best graph; after an interrupt, the best that a short search over orders finds."""
+    limit = None if budget.left == np.inf else max(_LAST, budget.left)
     try:
-        return find_dag(candidates.scores, method=method, time_limit=budget.left, **settings)
+        return find_dag(candidates.scores, method=method, time_limit=limit, **settings)
     except KeyboardInterrupt:
         found = find_dag(candidates.scores, method="order", time_limit=_LAST, **settings)
         _warn(f"the search was interrupted; the graph may lack {found.gap:.3g} of the best score")

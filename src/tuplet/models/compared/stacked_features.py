@@ -12,10 +12,10 @@ from tuplet.core.parallel import run_many
 from tuplet.core.typing import Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
+from tuplet.local.cross_fitting import OutOfFold, cross_fit, inner_folds
 from tuplet.local.logistic import default_estimator
 from tuplet.local.smoothed import SmoothedClassifier
 from tuplet.models.base import JointClassifier
-from tuplet.models.cross_fitting import fold_weights
 from tuplet.models.one_per_variable import estimators_by_variable
 from tuplet.space.features.columns import admit_columns
 from tuplet.space.features.inputs import Features, n_rows, put_beside, take_rows
@@ -78,36 +78,20 @@ class StackedFeaturesClassifier(JointClassifier):
             raise InputError(
                 f"StackedFeaturesClassifier: n_folds must be an integer above 1, found {self.n_folds!r}."
             )
-        rows, outputs, weights = self._out_of_fold(X, codes, sample_weight)
-        self.first_ = self._fit_layer([X] * len(codes.T), codes, sample_weight)
-        inputs = self._inputs(take_rows(X, rows), outputs)
-        self.second_ = self._fit_layer(inputs, codes[rows], weights, X)
-
-    def _out_of_fold(
-        self, X: Features, codes: Codes, sample_weight: Floats | None
-    ) -> tuple[Codes, list[Floats], Floats | None]:
-        """Return rows (r,), probabilities (r, k_j) by classifiers that have not seen them, weights (r,).
-
-        A row whose weight lies in several folds comes several times, each with its part of the weight.
-        """
-        shares = fold_weights(X, codes, sample_weight, self.n_folds)
-        rows, outputs, weights = [], [], []
-        for share in shares.T:
-            held = np.flatnonzero(share > 0)
-            if not len(held):
-                continue
-            rest = (1.0 if sample_weight is None else sample_weight) - share
-            used = np.flatnonzero(rest > 0)
-            layer = self._fit_layer(
-                [take_rows(X, used)] * len(codes.T),
-                codes[used],
-                None if sample_weight is None else rest[used],
+        m = len(codes.T)
+        self.first_ = self._fit_layer([X] * m, codes, sample_weight)
+        held = cross_fit(
+            inner_folds(X, codes, sample_weight, self.n_folds, self.space_),
+            lambda rows, weights: self._fit_layer([take_rows(X, rows)] * m, codes[rows], weights),
+            lambda layer, rows: self._probabilities(layer, [take_rows(X, rows)] * m),
+        )
+        if not held.predictions:  # of a single row nothing can be held out
+            held = OutOfFold(
+                np.arange(len(codes)), sample_weight, [self._probabilities(self.first_, [X] * m)]
             )
-            rows.append(held)
-            outputs.append(self._probabilities(layer, [take_rows(X, held)] * len(layer)))
-            weights.append(share[held])
-        merged = [np.vstack(parts) for parts in zip(*outputs, strict=True)]
-        return np.concatenate(rows), merged, None if sample_weight is None else np.concatenate(weights)
+        outputs = [np.vstack(parts) for parts in zip(*held.predictions, strict=True)]
+        inputs = self._inputs(take_rows(X, held.rows), outputs)
+        self.second_ = self._fit_layer(inputs, codes[held.rows], held.weights, X)
 
     def _fit_layer(
         self, inputs: list[Features], codes: Codes, weights: Floats | None, X: Features | None = None

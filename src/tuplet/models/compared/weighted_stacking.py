@@ -11,8 +11,8 @@ from tuplet.core.exceptions import InputError
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
+from tuplet.local.cross_fitting import cross_fit, inner_folds
 from tuplet.models.base import JointClassifier
-from tuplet.models.cross_fitting import fold_weights
 from tuplet.models.independent import IndependentClassifier
 from tuplet.models.one_per_variable import estimators_by_variable
 from tuplet.space.features.inputs import Features, take_rows
@@ -98,24 +98,18 @@ class WeightedStackingClassifier(JointClassifier):
                 raise InputError(
                     f"WeightedStackingClassifier: {name} must be a number from 0, found {value!r}."
                 )
-        shares = fold_weights(X, codes, sample_weight, self.n_folds)
-        whole = np.ones(len(codes)) if sample_weight is None else sample_weight
-        outputs, targets, weights = [], [], []
-        for share in shares.T:
-            held, used = np.flatnonzero(share > 0), np.flatnonzero(whole - share > 0)
-            if not len(held) or not len(used):
-                continue
-            some = None if sample_weight is None else (whole - share)[used]
-            layer = self._first(take_rows(X, used), codes[used], some)
-            outputs.append(np.hstack(layer._joint_of(take_rows(X, held)).marginals()))
-            targets.append(self._one_hot(codes[held], outputs[-1]))
-            weights.append(share[held])
+        held = cross_fit(
+            inner_folds(X, codes, sample_weight, self.n_folds, self.space_),
+            lambda rows, weights: self._first(take_rows(X, rows), codes[rows], weights),
+            lambda layer, rows: np.hstack(layer._joint_of(take_rows(X, rows)).marginals()),
+        )
         self.first_ = self._first(X, codes, sample_weight)
         self.weights_ = np.eye(sum(self.space_.cards))
-        if outputs:
-            Z, Y = np.vstack(outputs), np.vstack(targets)
+        if held.predictions:
+            Z = np.vstack(held.predictions)
+            Y = self._one_hot(codes[held.rows], Z)
             self.weights_ = stacking_weights(
-                Z, Y, np.concatenate(weights), correlation=self.correlation, sparsity=self.sparsity
+                Z, Y, held.weights, correlation=self.correlation, sparsity=self.sparsity
             )
 
     def _first(self, X: Features, codes: Codes, weights: Any) -> IndependentClassifier:

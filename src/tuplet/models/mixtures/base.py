@@ -17,9 +17,9 @@ from tuplet.core.progress import Show
 from tuplet.core.typing import Codes, Floats, Seed
 from tuplet.joint.base import JointDistribution, Ranking
 from tuplet.joint.mixture import Mixture
+from tuplet.local.cross_fitting import inner_folds
 from tuplet.losses.base import is_number
 from tuplet.models.base import JointClassifier
-from tuplet.models.cross_fitting import fold_weights
 from tuplet.models.mixtures.em import EMSettings, MixtureState
 from tuplet.models.mixtures.growth import ComponentSource, Growth, grow, refit_all
 from tuplet.space.features.inputs import Features, n_rows
@@ -113,8 +113,10 @@ class GrownMixture(JointClassifier):
 
     def _held_out(self, X: Features, codes: Codes, sample_weight: Floats | None) -> Floats:
         """Weights (n,) of the rows that validate; all zero where there are too few rows for that."""
-        shares = fold_weights(X, codes, sample_weight, _N_FOLDS)
-        return shares[:, 0] if shares[:, 1:].any() else np.zeros(len(codes))
+        held = np.zeros(len(codes))
+        for fold in inner_folds(X, codes, sample_weight, _N_FOLDS)[:1]:
+            held[fold.test] = fold.test_weight
+        return held
 
     def _keep(self, growth: Growth, state: MixtureState) -> None:
         self.weights_ = np.exp(state.log_weights)

@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import UNKNOWN, Codes, Floats
-from tuplet.local.temperature import best_temperature
+from tuplet.local.calibration import best_power
 
 CalibrationKind = Literal["identity", "platt", "isotonic", "temperature", "dirichlet"]
 
@@ -71,7 +71,7 @@ def learn_calibrator(
     if kind == "identity" or len(np.unique(codes)) < 2:
         return _Identity()
     if kind == "temperature":
-        return _Temperature(best_temperature(_log(proba), codes, weight))
+        return _Temperature(1 / best_power(_log(proba), codes, weight))
     if kind == "dirichlet":
         return _Dirichlet(LogisticRegression(max_iter=1000).fit(_log(proba), codes, weight))
     counts = np.bincount(codes, weight, minlength=proba.shape[1])

@@ -22,9 +22,9 @@ from tuplet.core.exceptions import InputError, LabelError
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
+from tuplet.local.cross_fitting import cross_fit, inner_folds
 from tuplet.local.multi_output import Output, output_labels, read_outputs
 from tuplet.models.base import JointClassifier
-from tuplet.models.cross_fitting import fold_weights
 from tuplet.models.independent import IndependentClassifier
 from tuplet.space.classes import ClassSpace
 from tuplet.space.containers import listing
@@ -355,23 +355,16 @@ def held_out_beliefs(
     """Return the beliefs of sources about every row when fitted to the other folds, or fitted before."""
     if all(source.prefit for source in sources):
         return HeldOutBeliefs(np.arange(len(codes)), _beliefs(sources, X, space), sample_weight)
-    whole = np.ones(len(codes)) if sample_weight is None else sample_weight
-    rows, weights, parts = [], [], []
-    for share in fold_weights(X, codes, sample_weight, n_folds).T:
-        held, rest = np.flatnonzero(share > 0), whole - share
-        used = np.flatnonzero(rest > 0)
-        if not len(held) or not len(used):
-            continue
-        some: Any = None if sample_weight is None else rest[used]
-        fitted = [source.fitted(take_rows(X, used), space, codes[used], some) for source in sources]
-        parts.append(_beliefs(fitted, take_rows(X, held), space))
-        rows.append(held)
-        weights.append(share[held])
-    if not parts:
-        return HeldOutBeliefs(np.zeros(0, dtype=np.intp), {}, None)
-    merged = {name: np.vstack([part[name] for part in parts]) for name in parts[0]}
-    every = None if sample_weight is None else np.concatenate(weights)
-    return HeldOutBeliefs(np.concatenate(rows), merged, every)
+    held = cross_fit(
+        inner_folds(X, codes, sample_weight, n_folds, space),
+        lambda rows, weights: [
+            source.fitted(take_rows(X, rows), space, codes[rows], weights) for source in sources
+        ],
+        lambda fitted, rows: _beliefs(fitted, take_rows(X, rows), space),
+    )
+    names = held.predictions[0] if held.predictions else {}
+    merged = {name: np.vstack([part[name] for part in held.predictions]) for name in names}
+    return HeldOutBeliefs(held.rows, merged, held.weights)
 
 
 def _beliefs(sources: Sequence[BeliefSource], X: Features, space: ClassSpace) -> dict[str, Floats]:

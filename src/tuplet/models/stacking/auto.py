@@ -10,6 +10,7 @@ import pandas as pd
 from joblib import effective_n_jobs
 from sklearn.utils.validation import check_is_fitted
 
+from tuplet.core.clock import TimeBudget
 from tuplet.core.delegates import delegate
 from tuplet.core.exceptions import InputError
 from tuplet.core.progress import Progress, Show, duration_text
@@ -26,8 +27,8 @@ from tuplet.models.stacking.candidates import (
     rule_candidates,
 )
 from tuplet.models.stacking.classifier import named_models
-from tuplet.models.stacking.clock import Clock, Crew
-from tuplet.models.stacking.held_out import Rows, fit_on, make_folds
+from tuplet.models.stacking.clock import Crew
+from tuplet.models.stacking.held_out import Rows, fit_on, folds_of
 from tuplet.models.stacking.race import Race
 from tuplet.space.features.inputs import Features
 
@@ -138,19 +139,19 @@ class AutoJointClassifier(JointClassifier):
     # -- fitting ------------------------------------------------------------------------------------------
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
-        clock = Clock(self._checked_budget())
+        clock = TimeBudget(self._checked_budget())
         rows = Rows(X, codes, sample_weight, self.space_)
         candidates = self._candidates(rows)
-        folds = make_folds(rows, self.cv)
+        folds = folds_of(rows, self.cv)
         n_workers, no_time = self._n_workers(), f"No time to compare models in {self.time_budget:g} s"
-        if not folds or clock.budget < _WORTHWHILE:
+        if not folds or clock.seconds < _WORTHWHILE:
             self._keep_quick(rows, no_time if folds else "Too few rows to hold any out")
             self.leaderboard_, self.race_ = _board([], self.weights_), _course([])
             return
         self._keep_quick(rows, no_time)
         with (
             Crew(rows, n_workers, clock) as crew,
-            Progress("Trying models", round(clock.budget), show=self.progress) as progress,
+            Progress("Trying models", round(clock.seconds), show=self.progress) as progress,
         ):
             told = _Ticker(progress, clock)
             race = Race(rows, candidates, folds, crew, self.temperature, told)
@@ -221,7 +222,7 @@ class AutoJointClassifier(JointClassifier):
         self.log_likelihood_, self.tempering_ = blend.log_likelihood, blend.tempering
         self.reliability_ = blend.reliability
 
-    def _sum_up(self, race: Race, clock: Clock) -> None:
+    def _sum_up(self, race: Race, clock: TimeBudget) -> None:
         self.leaderboard_, self.race_ = _board(race.entries, self.weights_), _course(race.course())
         judged = sum(bool(entry.held) for entry in race.entries)
         if _QUICK in self.weights_:
@@ -236,7 +237,7 @@ class AutoJointClassifier(JointClassifier):
             return
         self.summary_ = (
             f"{judged} of {len(race.entries)} models judged by {race.n_folds} of {len(race.folds)} folds of"
-            f" {len(race.rows):,} rows in {duration_text(clock.seconds)}; a mixture of {len(self.weights_)}."
+            f" {len(race.rows):,} rows in {duration_text(clock.used)}; a mixture of {len(self.weights_)}."
             + (" It was interrupted; with more time it may be better." if race.crew.interrupted else "")
         )
 
@@ -258,11 +259,11 @@ class AutoJointClassifier(JointClassifier):
 class _Ticker:
     """Shows the clock as progress."""
 
-    def __init__(self, progress: Progress, clock: Clock) -> None:
+    def __init__(self, progress: Progress, clock: TimeBudget) -> None:
         self.progress, self.clock = progress, clock
 
     def __call__(self, name: str) -> None:
-        passed = min(round(self.clock.seconds), self.progress.total) - self.progress.done
+        passed = min(round(self.clock.used), self.progress.total) - self.progress.done
         self.progress.advance(name, steps=max(0, passed), remaining=self.clock.left)
 
 

@@ -20,10 +20,11 @@ from tuplet.core.typing import Codes, Floats
 from tuplet.joint.atoms import Atoms
 from tuplet.joint.base import JointDistribution, all_outcomes
 from tuplet.joint.mixture import Mixture
+from tuplet.local.cross_fitting import Fold, Positions, cross_fit, numbered_folds
 from tuplet.metrics.calibration import mode_calibration
-from tuplet.models.stacking.held_out import Fold, HeldOut, Rows, gain_of
+from tuplet.models.mixture_weights import mixture_weights
+from tuplet.models.stacking.held_out import HeldOut, Rows, gain_of
 from tuplet.models.stacking.tempering import Tempering, find_power, temper
-from tuplet.models.stacking.weights import mixture_weights
 from tuplet.prediction.joint import JointPrediction
 from tuplet.space.features.encoding import encoder_for
 from tuplet.space.features.inputs import Features, n_rows, take_rows
@@ -266,11 +267,19 @@ def _held_out(
     inputs: Floats, log_prob: Floats, sample_weight: Floats, fold: Codes, start: Floats, penalty: float
 ) -> Floats:
     """Log-likelihoods (n,) of rows by gates that were fitted to the other folds."""
+
+    def log_likelihoods(fitted: tuple[Floats, Floats], rows: Positions) -> Floats:
+        intercept, slopes = fitted
+        log_weights = log_softmax(inputs[rows] @ slopes + intercept, axis=1)
+        return np.asarray(logsumexp(log_weights + log_prob[rows], axis=1))
+
+    held = cross_fit(
+        numbered_folds(fold, sample_weight),
+        lambda rows, _: _fit(inputs[rows], log_prob[rows], sample_weight[rows], start, penalty),
+        log_likelihoods,
+    )
     value = np.empty(len(inputs))
-    for number in np.unique(fold):
-        out = fold == number
-        intercept, slopes = _fit(inputs[~out], log_prob[~out], sample_weight[~out], start, penalty)
-        value[out] = logsumexp(log_softmax(inputs[out] @ slopes + intercept, axis=1) + log_prob[out], axis=1)
+    value[held.rows] = np.concatenate(held.predictions)
     return value
 
 

@@ -14,9 +14,10 @@ from tuplet.core.parallel import run_many
 from tuplet.core.progress import Progress, Show
 from tuplet.core.typing import Codes, Floats, Seed
 from tuplet.joint.base import JointDistribution
+from tuplet.local.cross_fitting import Fold
 from tuplet.models.base import JointClassifier
 from tuplet.models.stacking.blend import Blend, find_blend
-from tuplet.models.stacking.held_out import Fold, HeldOut, Rows, fit_on, judge, make_folds
+from tuplet.models.stacking.held_out import HeldOut, Rows, fit_on, folds_of, judge
 from tuplet.models.stacking.tempering import n_tables
 from tuplet.space.features.estimators import seeded
 from tuplet.space.features.inputs import Features
@@ -120,7 +121,7 @@ class JointStackingClassifier(JointClassifier):
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
         models = self._seeded(named_models(self.models))
         rows = Rows(X, codes, sample_weight, self.space_)
-        folds = make_folds(rows, self.cv)
+        folds = folds_of(rows, self.cv)
         judged = self._judge_all(models, rows, folds)
         blend = find_blend(rows, folds, judged, gate=self.gate, temperature=self.temperature)
         self._keep(blend)

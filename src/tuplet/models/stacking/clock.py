@@ -15,7 +15,7 @@ from typing import Any, Self, final
 
 import joblib
 
-from tuplet.core import processes
+from tuplet.core.clock import TimeBudget
 from tuplet.core.processes import CrashedError, OverTimeError, StoppedError, Workers
 from tuplet.models.stacking.held_out import Rows
 
@@ -24,28 +24,6 @@ _PART, _FIRST_PART = 0.12, 0.5
 
 _LATE = 0.4
 """Share of the whole time that tasks of unknown length must leave to the others."""
-
-
-@final
-class Clock:
-    """A budget of seconds that began when the clock was made."""
-
-    def __init__(self, budget: float) -> None:
-        self.budget, self.start = budget, processes.now()
-
-    @property
-    def seconds(self) -> float:
-        """Seconds since the start."""
-        return processes.now() - self.start
-
-    @property
-    def left(self) -> float:
-        """Seconds that are left, not below zero."""
-        return max(0.0, self.budget - self.seconds)
-
-    def at(self, seconds_left: float) -> float:
-        """Return the moment, of `processes.now`, at which so many seconds are left."""
-        return self.start + self.budget - seconds_left
 
 
 @final
@@ -89,10 +67,10 @@ class Crew:
     ----------
     rows : Rows
     n_workers : int
-    clock : Clock
+    clock : TimeBudget
     """
 
-    def __init__(self, rows: Rows, n_workers: int, clock: Clock) -> None:
+    def __init__(self, rows: Rows, n_workers: int, clock: TimeBudget) -> None:
         self.clock, self.n_workers, self.interrupted = clock, n_workers, False
         self._workers = Workers(1, ["tuplet.models.stacking.clock"])
         self._folder = tempfile.TemporaryDirectory(prefix="tuplet-")
@@ -171,7 +149,7 @@ class Crew:
                 task.function,
                 task.args,
                 time_limit=limit,
-                deadline=self.clock.at(kept),
+                deadline=self.clock.after(self.clock.seconds - kept),
             )
         except OverTimeError:
             return Done(status="over time")
@@ -192,7 +170,7 @@ class Crew:
         if not self._any_done:
             return left * _FIRST_PART
         # To be cut off costs a new process: not for less than the time that it takes to start.
-        return min(max(left * _PART, self.start_seconds), left - self.clock.budget * _LATE)
+        return min(max(left * _PART, self.start_seconds), left - self.clock.seconds * _LATE)
 
 
 @dataclass(frozen=True)

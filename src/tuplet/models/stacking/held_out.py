@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, final
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from pandas.api.types import is_string_dtype
 from sklearn.base import clone
 
-from tuplet.core import processes
-from tuplet.core.exceptions import InputError
+from tuplet.core import clock
 from tuplet.core.typing import Codes, Floats
-from tuplet.models.cross_fitting import fold_weights
+from tuplet.local.cross_fitting import Fold, Positions, inner_folds
 from tuplet.space.classes import ClassSpace
 from tuplet.space.features.inputs import Features, take_rows
-
-Positions = npt.NDArray[np.intp]
 
 _ERRORS = 2.0
 """Standard errors that a gain must have to be clear."""
@@ -71,17 +66,6 @@ def _n_inputs(X: Any) -> int:
 
 @final
 @dataclass(frozen=True)
-class Fold:
-    """Positions and weights of the rows that teach and of those that judge."""
-
-    train: Positions
-    train_weight: Floats | None
-    test: Positions
-    test_weight: Floats
-
-
-@final
-@dataclass(frozen=True)
 class HeldOut:
     """What one model says of the judging rows of one fold.
 
@@ -125,67 +109,9 @@ def gain_of(each: Floats, weights: Floats) -> Gain:
     return Gain(mean, float(np.sqrt(share**2 @ (each - mean) ** 2)))
 
 
-def make_folds(rows: Rows, cv: Any) -> list[Fold]:
-    """Folds by a number, a splitter of scikit-learn, or pairs of positions; those without rows are left out.
-
-    Given a number, the fold of a row follows from the row itself, so that neither their order nor a seed
-    matters and a row of weight two is two rows.
-    """
-    if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
-        if cv < 2:
-            raise InputError(f"cv must be at least 2 folds, found {cv}.")
-        folds = _by_digest(rows, int(cv))
-    else:
-        folds = [_fold(rows, number, pair) for number, pair in enumerate(_pairs(cv, rows), start=1)]
-        if not folds:
-            raise InputError("cv gives no folds; pass a number of them, such as 5.")
-    return [fold for fold in folds if len(fold.train) and len(fold.test)]
-
-
-def _by_digest(rows: Rows, n_folds: int) -> list[Fold]:
-    total = np.ones(len(rows)) if rows.weights is None else rows.weights
-    used = np.flatnonzero(total)
-    shares = np.zeros((len(rows), n_folds))
-    some = None if rows.weights is None else rows.weights[used]
-    shares[used] = fold_weights(take_rows(rows.X, used), rows.codes[used], some, n_folds)
-    return [_weighted(rows, np.maximum(total - share, 0.0), share) for share in shares.T]
-
-
-def _weighted(rows: Rows, teach: Floats, judge: Floats) -> Fold:
-    """Return the fold in which rows teach and judge with these weights (n,)."""
-    train, test = np.flatnonzero(teach > 0), np.flatnonzero(judge > 0)
-    return Fold(train, None if rows.weights is None else teach[train], test, judge[test])
-
-
-def _pairs(cv: Any, rows: Rows) -> Iterable[Any]:
-    if hasattr(cv, "split") and not isinstance(cv, str):
-        labels = rows.space.decode(rows.codes)
-        try:
-            return list(cv.split(np.zeros((len(rows), 1)), labels))
-        except (TypeError, ValueError) as error:
-            reason = " ".join(str(error).split())
-            raise InputError(f"cv: {type(cv).__name__} cannot split these rows ({reason}).") from None
-    if isinstance(cv, Iterable) and not isinstance(cv, str):
-        return cv
-    raise InputError(
-        "cv must be a number of folds, a splitter of scikit-learn or an iterable of (train, test) positions;"
-        f" found {cv!r}."
-    )
-
-
-def _fold(rows: Rows, number: int, pair: Any) -> Fold:
-    try:
-        train, test = (np.arange(len(rows))[np.asarray(side)] for side in pair)
-    except (IndexError, TypeError, ValueError):
-        raise InputError(
-            f"cv: fold {number} must be a pair of training and test positions below {len(rows)}, or masks."
-        ) from None
-    if np.intersect1d(train, test).size:
-        raise InputError("cv: a fold has the same rows in training and in test.")
-    weights = np.ones(len(rows)) if rows.weights is None else rows.weights
-    teach, judge = np.zeros(len(rows)), np.zeros(len(rows))
-    teach[train], judge[test] = weights[train], weights[test]
-    return _weighted(rows, teach, judge)
+def folds_of(rows: Rows, cv: Any) -> list[Fold]:
+    """Return the folds of rows; see `inner_folds`."""
+    return inner_folds(rows.X, rows.codes, rows.weights, cv, rows.space)
 
 
 def fit_on(model: Any, rows: Rows) -> Any:
@@ -198,11 +124,11 @@ def judge(model: Any, rows: Rows, fold: Fold, n_tables: int = 0) -> HeldOut:
 
     `n_tables` is the number of rows for which all outcomes are asked.
     """
-    start = processes.now()
+    start = clock.now()
     fitted = fit_on(model, rows.take(fold.train, fold.train_weight))
-    middle = processes.now()
+    middle = clock.now()
     log_prob, tables = _ask(fitted, rows.X, rows.codes, fold.test, n_tables)
-    seconds = middle - start, processes.now() - middle
+    seconds = middle - start, clock.now() - middle
     weight = float(fold.test_weight.sum())
     return HeldOut(log_prob, tables, *seconds, float(fold.test_weight @ log_prob / weight), weight)
 

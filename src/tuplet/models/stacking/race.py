@@ -10,12 +10,13 @@ import numpy as np
 from scipy.special import logsumexp
 
 from tuplet.core.typing import Floats
+from tuplet.local.cross_fitting import Fold
+from tuplet.models.mixture_weights import mixture_weights
 from tuplet.models.stacking.blend import Blend, find_blend
 from tuplet.models.stacking.candidates import Candidate
 from tuplet.models.stacking.clock import Crew, Done, Task
-from tuplet.models.stacking.held_out import Fold, HeldOut, Rows, fit_on, gain_of, judge
+from tuplet.models.stacking.held_out import HeldOut, Rows, fit_on, gain_of, judge
 from tuplet.models.stacking.tempering import n_tables
-from tuplet.models.stacking.weights import mixture_weights
 
 _FIRST = 1000
 """Rows of the first heat."""
@@ -208,7 +209,7 @@ class Race:
     def _is_cheap(self, entry: Entry) -> bool:
         """Whether all folds of a candidate take little of the time."""
         seconds = len(self.folds) * entry.expected(len(self.rows)) / self.crew.n_workers
-        return seconds <= _CHEAP * self.crew.clock.budget
+        return seconds <= _CHEAP * self.crew.clock.seconds
 
     def blend(self, names: Sequence[str] | None = None) -> Blend | None:
         """Return the best mixture of those judged in all folds that count; None if there is nobody."""
@@ -236,7 +237,7 @@ class Race:
 
     @property
     def _after_heats(self) -> float:
-        return (1 - _HEATS) * self.crew.clock.budget
+        return (1 - _HEATS) * self.crew.clock.seconds
 
     def _final_seconds(self, entry: Entry) -> float:
         return _CAUTION * entry.expected(len(self.rows))
@@ -255,7 +256,7 @@ class Race:
 
     def _reserve(self) -> float:
         """Seconds that the final fits need, as far as one can tell: never less than a share of the budget."""
-        least = _RESERVE * self.crew.clock.budget
+        least = _RESERVE * self.crew.clock.seconds
         judged = [entry for entry in self.entries if 0 in entry.held]
         if not judged:
             favourite = self.favourite()
@@ -275,11 +276,11 @@ class Race:
             heat = heats[task.key]
             heat.entry.note(result, heat)
             if result.status == "ok" and heat.number is not None:
-                heat.entry.done_at[heat.number] = self.crew.clock.seconds
+                heat.entry.done_at[heat.number] = self.crew.clock.used
             self._told(heat.entry.name)
 
         def reserve() -> float:
-            return max(self._reserve(), kept * self.crew.clock.budget)
+            return max(self._reserve(), kept * self.crew.clock.seconds)
 
         done = {} if self.crew.interrupted else self.crew.run(tasks, reserve, told)
         results = [(heat, done.get(i, Done(status="stopped"))) for i, heat in enumerate(heats)]

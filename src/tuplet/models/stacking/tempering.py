@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
 
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.atoms import Atoms
 from tuplet.joint.base import JointDistribution, all_outcomes
+from tuplet.local.calibration import best_power
 from tuplet.models.stacking.held_out import gain_of
 
 OUTCOMES_LIMIT = 1024
@@ -21,8 +20,8 @@ OUTCOMES_LIMIT = 1024
 _CELLS = 2**21
 """Probabilities of held-out rows that are kept for each model."""
 
-_RANGE = (math.log(0.25), math.log(4.0))
-"""Logarithms of powers that are tried."""
+_POWERS = (0.25, 4.0)
+"""Least and largest power."""
 
 
 @final
@@ -68,15 +67,11 @@ def find_power(table: Floats, codes: Codes, weights: Floats, cards: tuple[int, .
     if known.sum() < 2:
         return Tempering()
     table, weights = table[known].astype(float), weights[known] / weights[known].sum()
-    seen = np.take_along_axis(table, _positions(codes[known], cards)[:, None], axis=1)[:, 0]
-
-    def gains(log_power: float) -> Floats:
-        power = np.exp(log_power)
-        return np.asarray(power * seen - logsumexp(power * table, axis=1) - seen)
-
-    best = minimize_scalar(lambda t: -float(weights @ gains(t)), bounds=_RANGE, method="bounded")
-    gain = gain_of(gains(best.x), weights)
-    return Tempering(float(np.exp(best.x)), *gain) if gain.is_clear else Tempering()
+    found = _positions(codes[known], cards)
+    seen = table[np.arange(len(table)), found]
+    power = best_power(table, found, weights, bounds=_POWERS)
+    gain = gain_of(power * seen - logsumexp(power * table, axis=1) - seen, weights)
+    return Tempering(power, *gain) if gain.is_clear else Tempering()
 
 
 def _positions(codes: Codes, cards: tuple[int, ...]) -> Codes:

@@ -173,9 +173,10 @@ def residual_scores(
 
 def _residuals(codes: Codes, cards: Sequence[int], folds: Sequence[ScoringFold], i: int) -> Floats:
     """Held-out residuals of one variable, (1, n) if it is binary, otherwise (k, n); 0 where it is unknown."""
-    proba = sum(fold.held * np.exp(log_proba(fold.alone[i][:, :-1], cards[i])) for fold in folds)
+    parts = [fold.held * np.exp(log_proba(fold.alone[i][:, :-1], cards[i])) for fold in folds]
+    proba = np.sum(parts, axis=0) if parts else 0.0  # a single row is in no fold
     truth = codes[:, i] == np.arange(cards[i])[:, None]
-    residuals = np.where(codes[:, i] != UNKNOWN, truth - np.asarray(proba), 0.0)
+    residuals = np.where(codes[:, i] != UNKNOWN, truth - proba, 0.0)
     return residuals[1:] if cards[i] == 2 else residuals
 
 

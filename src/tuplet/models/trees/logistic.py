@@ -13,8 +13,8 @@ from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
 from tuplet.joint.inference.factor import Factor
 from tuplet.local.criteria import Parametrisation
+from tuplet.local.cross_fitting import Fold, inner_folds
 from tuplet.local.shifts import PrincipalColumns, Shared, Shifts, log_proba, own_log_proba
-from tuplet.models.cross_fitting import fold_weights
 from tuplet.models.trees.edge_scores import (
     ROUGHLY,
     EdgeScores,
@@ -151,8 +151,7 @@ class LogisticTreeLearner:
         Z = self.columns.apply(X)
         self.Z = np.concatenate([Z, np.zeros((1, Z.shape[1]))])  # the mean, for pseudo-rows
         self.leading = np.ascontiguousarray(self.Z[:, : N_LEADING if self._is_split else 0])
-        in_folds = fold_weights(X, codes, self.weight, settings.n_folds)
-        self.shares = in_folds / np.maximum(self.weight, np.finfo(float).tiny)[:, None]
+        self.shares = _shares(inner_folds(X, codes, whole, settings.n_folds), whole)
         self._logits: dict[float, list[list[Floats]]] = {}
         self._candidates: Mask | None = None
         self.C, self.C_shared, self.C_shift = self._choose_strengths()
@@ -176,15 +175,14 @@ class LogisticTreeLearner:
 
     def folds(self, C: float, C_shared: float) -> list[ScoringFold]:
         """Every fold with its models without parents."""
-        pairs = zip(self.shares.T, self._held_logits(C), self._held_logits(C_shared), strict=True)
-        return [ScoringFold(1 - held, held, alone, shared) for held, alone, shared in pairs]
+        models = zip(self.shares, self._held_logits(C), self._held_logits(C_shared), strict=True)
+        return [ScoringFold(*shares, alone, shared) for shares, alone, shared in models]
 
     def _held_logits(self, C: float) -> list[list[Floats]]:
         """Logits of all variables for each fold, by models without parents that have not seen it."""
         if C not in self._logits:
             fits = [
-                Shared.fit(self.Z, self.codes, self.cards, self.weight * (1 - held), C=C)
-                for held in self.shares.T
+                Shared.fit(self.Z, self.codes, self.cards, self.weight * kept, C=C) for kept, _ in self.shares
             ]
             self._logits[C] = [shared.logits(self.Z) for shared in fits]
         return self._logits[C]
@@ -221,13 +219,13 @@ class LogisticTreeLearner:
         m = len(self.cards)
         chosen = np.unique(np.linspace(0, m - 1, min(m, N_CHOSEN)).round().astype(int))
         codes, cards = self.codes[:, chosen], [self.cards[i] for i in chosen]
-        last: list[Shared | None] = [None] * self.shares.shape[1]  # a neighbour's answer is a good start
+        last: list[Shared | None] = [None] * len(self.shares)  # a neighbour's answer is a good start
 
         def score(C: float) -> float:
             total = 0.0
-            for f, held in enumerate(self.shares.T):
-                kept = self.weight * (1 - held)
-                last[f] = shared = Shared.fit(self.Z, codes, cards, kept, C=C, tol=ROUGHLY, start=last[f])
+            for f, (kept, held) in enumerate(self.shares):
+                weight = self.weight * kept
+                last[f] = shared = Shared.fit(self.Z, codes, cards, weight, C=C, tol=ROUGHLY, start=last[f])
                 for i, logits in enumerate(shared.logits(self.Z[:-1])):
                     total += float((self.weight * held) @ own_log_proba(logits, codes[:, i], cards[i]))
             return total
@@ -292,6 +290,18 @@ class LogisticTreeLearner:
                     fitted, own[i] = begin, start.own[i]
             shifts.append(fitted)
         return LogisticTree(parents, self.columns, self.alone, self.shared, tuple(shifts), own)
+
+
+def _shares(folds: Sequence[Fold], weight: Floats) -> list[tuple[Floats, Floats]]:
+    """Return the shares (n,) of the rows' weights from which each fold learns, and those held out."""
+    answer = []
+    for fold in folds:
+        kept, held = np.zeros(len(weight)), np.zeros(len(weight))
+        assert fold.train_weight is not None
+        kept[fold.train] = fold.train_weight / weight[fold.train]
+        held[fold.test] = fold.test_weight / weight[fold.test]
+        answer.append((kept, held))
+    return answer
 
 
 def _nearest(C: float) -> int:

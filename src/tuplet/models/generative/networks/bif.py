@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tuplet.core.atomic_files import write_bytes
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import Floats
 from tuplet.models.generative.networks.network import Network
@@ -262,11 +263,8 @@ def write_bif(network: Network, path: str | Path) -> None:
     ...     read_bif(Path(folder) / "rain.bif.gz").tables
     (array([0.8, 0.2]),)
     """
-    target = Path(path).expanduser()
     content = bif_text(network).encode("utf-8")
-    if target.suffix == ".gz":
-        content = gzip.compress(content, mtime=0)  # the same network gives the same file
-    target.write_bytes(content)
+    write_bytes(path, lambda file: file.write(content), "write_bif")
 
 
 def bif_text(network: Network) -> str:

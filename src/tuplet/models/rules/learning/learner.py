@@ -16,6 +16,7 @@ import numpy as np
 from tuplet.core.exceptions import InputError, IntractableError, TupletWarning
 from tuplet.core.progress import Progress, Show
 from tuplet.core.typing import Floats
+from tuplet.local.cross_fitting import random_folds
 from tuplet.models.rules.language.rule import NoisyOr
 from tuplet.models.rules.learning.evidence import Evidence, LearnedTerm, Term
 from tuplet.models.rules.learning.paper import PaperSettings, learn_as_in_the_paper
@@ -250,10 +251,8 @@ class _Path:
         self.parts: list[_Part] = []
         evidence = search.evidence
         if search.n_rules == "auto":
-            fold = rng.permutation(evidence.n) % min(search.n_folds, evidence.n)
-            for number in range(fold.max() + 1):
-                learn, judge = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
-                self.parts.append(_Part(search, evidence.rows(learn), evidence.rows(judge)))
+            for fold in random_folds(evidence.n, search.n_folds, rng):
+                self.parts.append(_Part(search, evidence.rows(fold.train), evidence.rows(fold.test)))
         self.whole = _Part(search, evidence, None)
         self.kept: dict[int, list[LearnedTerm]] = {0: []}
         self.gains: dict[int, Floats] = {}
