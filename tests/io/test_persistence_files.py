@@ -18,7 +18,7 @@ from sklearn.tree import DecisionTreeClassifier
 from draws import examples
 from tuplet.core.exceptions import MissingDependencyError, ModelFileError, TupletWarning
 from tuplet.io.saved_models import load_model, read_header, save_model
-from tuplet.io.saved_models.archive import FORMAT
+from tuplet.io.saved_models.files import FORMAT
 from tuplet.losses import Hamming
 from tuplet.models import IndependentClassifier, PriorClassifier
 

@@ -407,26 +407,26 @@ def test_svmlight_agrees_with_scikit_learn(zero_based):
 
 
 def test_svmlight_details():
-    text = "# head\n-1,2 qid:3 1:.5 10:1e2 # c\n\n 3:1\n+2\n2:7\n"
+    text = "# head\n-1,2 qid:3 1:.5 10:1e2 # c\n\n 3:1\n+2\n \r\n2:7\n\t# neither\n"
     data = read_table(StringIO(text))
-    assert data.X.shape == (4, 10)
-    assert data.Y.to_dict("list") == {"y-1": [1, 0, 0, 0], "y2": [1, 0, 1, 0]}
-    assert data.X["x10"].tolist() == [100, 0, 0, 0]
+    assert data.X.shape == (6, 10)
+    assert data.Y.to_dict("list") == {"y-1": [1, 0, 0, 0, 0, 0], "y2": [1, 0, 1, 0, 0, 0]}
+    assert data.X["x10"].tolist() == [100, 0, 0, 0, 0, 0]
 
 
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [
         ("", None, "no rows"),
-        ("1 2:3\na 1:1\n", 2, "labels are whole numbers .* found 'a'"),
-        ("1.5 2:3\n", 1, "labels are whole"),
-        ("1,,2 2:3\n", 1, "labels are whole"),
-        ("inf 2:3\n", 1, "labels are whole"),
-        ("1 2:\n", 1, "expected index:value .* found '2:'"),
-        ("1 2:3 x\n", 1, "expected index:value"),
-        ("1 3:1 3:2\n", 1, "indices must rise"),
-        ("1 -3:1\n", 1, "indices must rise"),
-        ("1 9999999999:1\n", 1, "indices must rise"),
+        ("1 2:3\n\na 1:1\n2 1:1\n", 3, "expected labels, whole numbers .* found 'a 1:1'"),
+        ("1.5 2:3\n", 1, "expected labels"),
+        ("1,,2 2:3\n", 1, "expected labels"),
+        ("inf 2:3\n", 1, "expected labels"),
+        ("1 2:\n", 1, "expected labels, .* then index:value .* found '1 2:'"),
+        ("1 2:3 x\n", 1, "then index:value"),
+        ("1 3:1 3:2\n", 1, "indices that rise"),
+        ("1 -3:1\n", 1, "indices that rise"),
+        ("1 9999999999:1\n", 1, "indices that rise"),
         ("1 2000000000:1\n", None, "more than the 100,000,000 cells .* read_svmlight"),
     ],
 )

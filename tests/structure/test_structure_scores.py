@@ -32,18 +32,21 @@ from tuplet.structure import (
     score_of,
     topological_order,
 )
+from tuplet.structure.parents import connected_parts
 
 few = examples(25)
 
 
 @given(st.integers(0, 2**12 - 1))
 @few
-def test_cycles_and_orders_agree_with_networkx(code):
+def test_cycles_orders_and_parts_agree_with_networkx(code):
     m = 4
     parents = network_of([code >> 3 * v & 7 for v in range(m)])  # three bits each
     parents = tuple(tuple(others(m, child)[p] for p in members) for child, members in enumerate(parents))
     graph = networkx.DiGraph(edges(parents))
     graph.add_nodes_from(range(m))
+    parts = [sorted(part) for part in networkx.weakly_connected_components(graph)]
+    assert connected_parts(m, edges(parents)) == sorted(parts)
     acyclic = networkx.is_directed_acyclic_graph(graph)
     assert is_acyclic(parents) == acyclic
     if acyclic:

@@ -16,12 +16,12 @@ from scipy.optimize import LinearConstraint, minimize
 from draws import examples
 from tuplet.core.exceptions import InputError, MissingDependencyError
 from tuplet.structure import edges
+from tuplet.structure.parents import connected_parts
 from tuplet.surface.plots import plot_graph
 from tuplet.surface.plots.graph import control_points, label_places, sampled
 from tuplet.surface.plots.layout import (
     _across,
     _least_positions,
-    components,
     count_crossings,
     lay_out_graph,
     layered,
@@ -62,16 +62,6 @@ CHAIN = ((), (0,), (1,), (2,))
 
 @examples(25)
 @given(dags())
-def test_components_are_those_of_networkx(parents):
-    graph = nx.Graph(edges(parents))
-    graph.add_nodes_from(range(len(parents)))
-    found = components(parents)
-    assert sorted(found) == sorted(sorted(each) for each in nx.connected_components(graph))
-    assert all(len(one) >= len(other) for one, other in pairwise(found))
-
-
-@examples(25)
-@given(dags())
 def test_every_edge_goes_from_layer_to_layer(parents):
     graph = layered(parents)
     place = {point: depth for depth, layer in enumerate(graph.layers) for point in layer}
@@ -106,7 +96,7 @@ def test_crossings_are_counted_pair_by_pair(parents):
 @given(st.integers(1, 40), st.integers(0, 2**32 - 1))
 def test_trees_have_no_crossings(n, seed):
     parents = random_forest(np.random.default_rng(seed), n)
-    for group in components(parents):
+    for group in connected_parts(n, edges(parents)):
         tree = tuple(tuple(group.index(parent) for parent in parents[v]) for v in group)
         assert crossings_of(layered(tree)) == 0
 
@@ -160,7 +150,7 @@ def test_nothing_lies_on_a_box(parents, seed, page):
 @given(dags(max_nodes=8).filter(edges))
 def test_places_across_layers_are_the_best(parents):
     """The sweeps against a general solver of the same convex problem."""
-    group = components(parents)[0]
+    group = max(connected_parts(len(parents), edges(parents)), key=len)
     graph = layered(tuple(tuple(group.index(parent) for parent in parents[v]) for v in group))
     n = len(group)
     breadths = np.zeros(graph.n_points)

@@ -7,7 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING, Self, TypeAlias, final
+
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from tuplet.core.exceptions import InputError
 from tuplet.joint.inference.plan import cliques_along, min_fill_order
@@ -46,9 +51,16 @@ def topological_order(parents: ParentSets) -> tuple[int, ...]:
     >>> topological_order(((2,), (0,), ()))
     (2, 0, 1)
     """
-    order = _peel(parents)
-    if len(order) < len(parents):
-        raise InputError(f"The graph has a cycle: {_cycle_text(find_cycle(parents))}.")
+    if cycle := find_cycle(parents):
+        raise InputError(f"The graph has a cycle: {_cycle_text(cycle)}.")
+    sorter = TopologicalSorter(dict(enumerate(parents)))
+    sorter.prepare()
+    order, ready = [], list(sorter.get_ready())
+    while ready:
+        order.append(min(ready))
+        ready.remove(order[-1])
+        sorter.done(order[-1])
+        ready += sorter.get_ready()
     return tuple(order)
 
 
@@ -60,7 +72,7 @@ def is_acyclic(parents: ParentSets) -> bool:
     >>> is_acyclic(((), (0,))), is_acyclic(((1,), (0,)))
     (True, False)
     """
-    return len(_peel(parents)) == len(parents)
+    return not find_cycle(parents)
 
 
 def find_cycle(parents: Sequence[Iterable[int]]) -> tuple[int, ...]:
@@ -71,18 +83,27 @@ def find_cycle(parents: Sequence[Iterable[int]]) -> tuple[int, ...]:
     >>> find_cycle([(1,), (2,), (0,)])
     (0, 2, 1)
     """
-    rest = {child: set(members) for child, members in enumerate(parents)}
-    while sources := [v for v, members in rest.items() if not members & rest.keys()]:
-        for v in sources:
-            del rest[v]
-    if not rest:
-        return ()
-    walk = [min(rest)]
-    while (above := min(rest[walk[-1]] & rest.keys())) not in walk:  # everything left has a parent left
-        walk.append(above)
-    cycle = walk[walk.index(above) :][::-1]
-    first = cycle.index(min(cycle))
-    return (*cycle[first:], *cycle[:first])
+    try:
+        TopologicalSorter(dict(enumerate(parents))).prepare()
+    except CycleError as error:
+        cycle = error.args[1][1:]  # it begins and ends with the same variable
+        first = cycle.index(min(cycle))
+        return (*cycle[first:], *cycle[:first])
+    return ()
+
+
+def connected_parts(n: int, edges: Iterable[Edge]) -> list[list[int]]:
+    """Return the parts of n nodes that edges connect in any direction, each sorted, the lowest nodes first.
+
+    Examples
+    --------
+    >>> connected_parts(4, [(3, 1)])
+    [[0], [1, 3], [2]]
+    """
+    ends = np.array(list(edges), dtype=np.intp).reshape(-1, 2).T
+    links = coo_array((np.ones(ends.shape[1]), tuple(ends)), shape=(n, n))
+    n_parts, part = connected_components(links, directed=False)
+    return [np.flatnonzero(part == p).tolist() for p in range(n_parts)]
 
 
 def moral_width(parents: ParentSets) -> int:
@@ -145,25 +166,6 @@ class EdgeRules:
 def _cycle_text(cycle: Sequence[int]) -> str:
     """Write a cycle for a message."""
     return " -> ".join(f"variable {v}" for v in (*cycle, *cycle[:1]))
-
-
-def _peel(parents: ParentSets) -> list[int]:
-    """Take away, as long as possible, the lowest variable that has no parents left."""
-    children: list[list[int]] = [[] for _ in parents]
-    for parent, child in edges(parents):
-        children[parent].append(child)
-    missing = [len(members) for members in parents]
-    ready = [child for child, count in enumerate(missing) if count == 0]
-    order = []
-    while ready:
-        v = min(ready)
-        ready.remove(v)
-        order.append(v)
-        for child in children[v]:
-            missing[child] -= 1
-            if missing[child] == 0:
-                ready.append(child)
-    return order
 
 
 def _by_child(m: int, edges: Iterable[Edge], kind: str) -> tuple[tuple[int, ...], ...]:

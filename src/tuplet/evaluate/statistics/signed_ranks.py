@@ -21,9 +21,6 @@ from tuplet.evaluate.statistics.scores import (
 
 Zeros = Literal["split", "drop"]
 
-_EXACT, _EXACT_TIED = 50, 13
-"""Rows up to which p values are exact, without ties and with them; the same as in scipy."""
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SignedRanks:
@@ -80,7 +77,8 @@ def wilcoxon(scores: pd.DataFrame, a: Any, b: Any, *, zeros: Zeros = "split") ->
     Notes
     -----
     The p value is that of `scipy.stats.wilcoxon` for the rows that are not dropped: exact for up to 50 rows,
-    or 13 with ties or zeros, and otherwise from the normal distribution, corrected for ties.
+    or 13 with ties or zeros, and otherwise from the normal distribution, corrected for ties. Scores that
+    differ by less than 1e-13 are ties.
 
     References
     ----------
@@ -114,36 +112,14 @@ def _test(values: Floats, zeros: Zeros) -> tuple[float, float, float, float]:
     difference = differences(values)
     if zeros == "drop":
         difference = difference[difference != 0]
+    n = len(difference)
+    half = n * (n + 1) / 4
     if not difference.any():
-        half = len(difference) * (len(difference) + 1) / 4
         return half, half, 0.0, 1.0
-    ranks = stats.rankdata(tie_classes(np.abs(difference), np.abs(values).max()))
-    sign = np.sign(difference)
-    halves = float(ranks[sign == 0].sum()) / 2
-    r_plus, r_minus = float(ranks[sign > 0].sum()) + halves, float(ranks[sign < 0].sum()) + halves
-    n = len(ranks)
-    variance = n * (n + 1) * (2 * n + 1) / 24
-    distance = r_plus - n * (n + 1) / 4
-    sizes = np.unique(ranks, return_counts=True)[1]
-    if n <= (_EXACT if len(sizes) == n and sign.all() else _EXACT_TIED):
-        p_value = _exact(ranks[sign != 0], r_plus - halves)
-    else:
-        ties = float((sizes**3 - sizes).sum())
-        p_value = float(2 * stats.norm.sf(abs(distance) / np.sqrt(variance - ties / 48)))
-    return r_plus, r_minus, float(distance / np.sqrt(variance)), p_value
-
-
-def _exact(ranks: Floats, r_plus: float) -> float:
-    """Two-sided p value if all signs are equally probable, ties or not.
-
-    Rank sums are multiples of a half, so twice the sum is an integer, and its distribution is built rank by
-    rank: each is added or not.
-    """
-    steps = np.rint(2 * ranks).astype(np.intp)
-    chances = np.zeros(int(steps.sum()) + 1)
-    chances[0] = 1.0
-    for step in steps:
-        chances[step:] = (chances[step:] + chances[:-step]) / 2
-        chances[:step] /= 2
-    found = round(2 * r_plus)
-    return min(1.0, 2 * float(min(chances[: found + 1].sum(), chances[found:].sum())))
+    # Classes in the place of sizes, so that rounding does not break ties; zeros are a class of their own.
+    sizes = tie_classes(np.abs(difference), np.abs(values).max()) + 1
+    signed = np.sign(difference) * sizes
+    r_plus = half + float(np.sign(signed) @ stats.rankdata(np.abs(signed))) / 2
+    z = (r_plus - half) / np.sqrt(n * (n + 1) * (2 * n + 1) / 24)
+    p_value = float(stats.wilcoxon(signed, zero_method="zsplit").pvalue)
+    return r_plus, 2 * half - r_plus, float(z), p_value

@@ -8,15 +8,10 @@ from typing import TYPE_CHECKING
 from tuplet.core.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from tuplet.io.saved_models.archive import ModelHeader, Variable
-    from tuplet.io.saved_models.files import load_model, read_header, save_model
+    from tuplet.io.saved_models.files import ModelHeader, Variable, load_model, read_header, save_model
 else:
     __getattr__, __dir__ = lazy_names(
-        __name__,
-        {
-            "tuplet.io.saved_models.files": "load_model read_header save_model",
-            "tuplet.io.saved_models.archive": "ModelHeader Variable",
-        },
+        __name__, {"tuplet.io.saved_models.files": "ModelHeader Variable load_model read_header save_model"}
     )
 
 __all__ = ["ModelHeader", "Variable", "load_model", "read_header", "save_model"]

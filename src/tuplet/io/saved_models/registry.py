@@ -2,7 +2,7 @@
 
 A file names a class of tuplet by one word and never by its module, so that modules can move without making
 files unreadable. Only classes that are listed here are made from a file. A class that is part of fitted
-models needs a line here: its name in files and its place, "module:class". Raise `archive.FORMAT` when a name
+models needs a line here: its name in files and its place, "module:class". Raise `files.FORMAT` when a name
 is removed or gets another meaning, or when an older file would be misread because attributes have changed.
 
 A class is imported when a file names it, so this module imports none of them.

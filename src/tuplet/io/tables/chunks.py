@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from tuplet.io.tables.parquet import parquet_batches
@@ -191,36 +190,32 @@ def _size(path: Path | None) -> int | None:
 
 
 def _blocks(stream: io.BufferedReader, head: FileContent, block: int) -> Iterator[bytes]:
-    """Yield whole lines, about `block` bytes of them at once."""
+    """Yield whole lines, about `block` bytes of them at once; line feeds in quotes end no line."""
     waiting = b""
-    while True:
-        with _refusing_damage(head):
-            more = stream.read(block)
-        waiting += more
-        if not more:
+    with _refusing_damage(head):
+        while start := stream.read(block):
+            text = waiting + start + _rest_of_line(stream, head, start)
+            # Empty lines wait for what comes after them: at the end of the file they are nothing.
+            full = len(text.rstrip(b"\r\n"))
+            end = (text.find(b"\n", full) + 1 or len(text)) if full else 0
+            if end:
+                yield text[:end]
+            waiting = text[end:]
+
+
+def _rest_of_line(stream: io.BufferedReader, head: FileContent, start: bytes) -> bytes:
+    lines, left = [], _LONGEST
+    last, in_quotes = start, start.count(b'"') % 2
+    while in_quotes or not last.endswith(b"\n"):
+        last = stream.readline(left)
+        if not last:
             break
-        end = _last_line_end(waiting)
-        # Empty lines wait for what comes after them: at the end of the file they are nothing.
-        full = len(waiting[:end].rstrip(b"\r\n"))
-        if full:
-            end = waiting.index(b"\n", full) + 1
-            yield waiting[:end]
-            waiting = waiting[end:]
-        elif len(waiting) > _LONGEST:
+        lines.append(last)
+        in_quotes ^= last.count(b'"') % 2
+        left -= len(last)
+        if not left:
             head.fail("a field in quotes never ends; check the quotes.")
-    if waiting.strip(b"\r\n"):
-        yield waiting
-
-
-def _last_line_end(content: bytes) -> int:
-    """Return where the last whole line ends, 0 if none does: line feeds in quotes end no line."""
-    if b'"' not in content:
-        return content.rfind(b"\n") + 1
-    characters = np.frombuffer(content, dtype=np.uint8)
-    ends = np.flatnonzero(characters == ord("\n"))
-    quotes = np.flatnonzero(characters == ord('"'))
-    outside = ends[np.searchsorted(quotes, ends) % 2 == 0]
-    return int(outside[-1]) + 1 if len(outside) else 0
+    return b"".join(lines)
 
 
 # -- others ------------------------------------------------------------------------------------------------

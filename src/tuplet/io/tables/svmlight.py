@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from array import array
+import re
+from bisect import bisect_left
+from io import BytesIO
 
 import numpy as np
 import pandas as pd
 from scipy import sparse
+from sklearn.preprocessing import MultiLabelBinarizer
 
 from tuplet.io.tables.source import FileContent, Where, open_source, require_cells
 from tuplet.io.tables.table import FileTable
 
-_LAST_INDEX = 2**31 - 2
+_EMPTY_ROW = re.compile(r"^[ \t]+(?=$|#)")
 
 
 def read_svmlight(source: Where) -> tuple[sparse.csr_array, pd.DataFrame]:
@@ -58,63 +61,43 @@ def read_svmlight_table(source: FileContent) -> FileTable:
 
 def _read(source: FileContent) -> tuple[sparse.csr_array, pd.DataFrame, int]:
     """Return features, labels, and the index of the first feature."""
-    rows, data, indices, starts = [], array("d"), array("i"), array("q", [0])
-    for number, line in enumerate(source.lines(), start=1):
-        parts = line.partition("#")[0].split()
-        if not parts and not line.startswith((" ", "\t")):
-            continue
-        labels = parts.pop(0) if parts and ":" not in parts[0] else ""
-        rows.append(_labels(source, labels, number))
-        _features(source, parts, number, indices, data)
-        starts.append(len(indices))
-    if not rows:
+    # A row of spaces has neither labels nor features; scikit-learn would leave it out.
+    lines = [_EMPTY_ROW.sub("qid:0 ", line) for line in source.lines()]
+    try:
+        X, labels = _parse(lines)
+    except (ValueError, OverflowError):
+        line = bisect_left(range(len(lines)), True, key=lambda last: _is_wrong(lines[: last + 1]))
+        source.fail(
+            "expected labels, whole numbers with commas between them, then index:value with indices that"
+            f" rise from 0 or 1, found {lines[line][:40]!r}.",
+            line + 1,
+        )
+    if not labels:
         source.fail("the file has no rows; expected lines such as '1,3 5:0.2 7:1'.")
-    columns = np.asarray(indices, dtype=np.int64)
-    first = 0 if (columns == 0).any() else 1
-    shape = (len(rows), int(columns.max(initial=first - 1)) + 1 - first)
-    X = sparse.csr_array((np.asarray(data), columns - first, np.asarray(starts)), shape=shape)
-    return X, _label_frame(source, rows), first
+    first = 0 if (X.indices == 0).any() else 1
+    return sparse.csr_array(X[:, first:]), _label_frame(source, labels), first
 
 
-def _labels(source: FileContent, text: str, line: int) -> list[int]:
-    labels = []
-    for part in text.split(",") if text else ():
-        try:
-            number = float(part)
-            labels.append(int(number))
-        except (ValueError, OverflowError):
-            number = np.nan
-        if not number.is_integer():
-            source.fail(f"labels are whole numbers with commas between them, found {text[:40]!r}.", line)
-    return labels
+def _parse(lines: list[str]) -> tuple[sparse.csr_matrix, list[tuple[float, ...]]]:
+    from sklearn.datasets import load_svmlight_file  # takes long to import
+
+    content = BytesIO("\n".join(lines).encode())
+    X, labels = load_svmlight_file(content, multilabel=True, zero_based=True)
+    if not all(label.is_integer() for row in labels for label in row):
+        raise ValueError
+    return X, labels
 
 
-def _features(
-    source: FileContent, parts: list[str], line: int, indices: array[int], data: array[float]
-) -> None:
-    last = -1
-    for part in parts:
-        index, _, value = part.partition(":")
-        if index == "qid":
-            continue
-        try:
-            number = int(index)
-            data.append(float(value))
-        except ValueError:
-            source.fail(f"expected index:value with a whole number and a number, found {part[:40]!r}.", line)
-        if not last < number <= _LAST_INDEX:
-            source.fail(
-                f"indices must rise from 0 or 1, found {index[:20]} after {last}; sort the row.", line
-            )
-        indices.append(number)
-        last = number
+def _is_wrong(lines: list[str]) -> bool:
+    try:
+        _parse(lines)
+    except (ValueError, OverflowError):
+        return True
+    return False
 
 
-def _label_frame(source: FileContent, rows: list[list[int]]) -> pd.DataFrame:
+def _label_frame(source: FileContent, rows: list[tuple[float, ...]]) -> pd.DataFrame:
     distinct = sorted(set().union(*rows))
     require_cells(source, len(rows), len(distinct))
-    position = {label: j for j, label in enumerate(distinct)}
-    values = np.zeros((len(rows), len(distinct)), dtype=np.int8)
-    for row, labels in zip(values, rows, strict=True):
-        row[[position[label] for label in labels]] = 1
-    return pd.DataFrame(values, columns=[f"y{label}" for label in distinct])
+    values = MultiLabelBinarizer(classes=distinct).fit_transform(rows)
+    return pd.DataFrame(values.astype(np.int8), columns=[f"y{int(label)}" for label in distinct])

@@ -6,7 +6,7 @@ import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_datetime64_any_dtype, is_numeric_dtype
@@ -15,7 +15,6 @@ from tuplet.core.atomic_files import write_bytes
 from tuplet.core.exceptions import InputError
 from tuplet.io.dataset import Dataset
 from tuplet.io.loading import list_datasets, load_dataset
-from tuplet.io.saved_models.archive import ModelHeader
 from tuplet.io.tables.arff_writer import write_arff
 from tuplet.io.tables.parquet import write_parquet
 from tuplet.io.tables.source import suffix_format
@@ -23,6 +22,9 @@ from tuplet.io.tables.table import all_columns
 from tuplet.io.tables.text import MISSING
 from tuplet.space.words import clip, first_words
 from tuplet.surface.cli.terminal import print_table, print_text, print_warning, result_console
+
+if TYPE_CHECKING:
+    from tuplet.io.saved_models.files import ModelHeader
 
 _WRITERS = ("arff", "csv", "parquet", "tsv")
 _LABELS = 60

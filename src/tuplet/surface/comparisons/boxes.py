@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -10,7 +10,7 @@ import pandas as pd
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import Floats
 from tuplet.space.words import shorten
-from tuplet.surface.plots.canvas import BLUE, GREY, INK, ORANGE, caption, new_axes
+from tuplet.surface.plots.canvas import BLUE, GREY, INK, ORANGE, caption, new_axes, pyplot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -70,46 +70,20 @@ def plot_centred_boxes(
     ['chain', 'prior']
     """
     known, values = _centred(folds, block)
-    boxes = {
-        model: _Box.of(values[part.index].to_numpy()) for model, part in known.groupby("model", sort=False)
-    }
+    boxes = _statistics(known["model"], values)
     sign = -1 if greater_is_better else 1
-    names = sorted(boxes, key=lambda name: (sign * boxes[name].median, sign * boxes[name].mean))
+    names = sorted(boxes, key=lambda name: (sign * boxes[name]["med"], sign * boxes[name]["mean"]))
     if ax is None:
         ax = new_axes(7, 1.0 + 0.32 * max(len(names), 2))
     _draw_boxes(ax, [boxes[name] for name in names])
     texts = shorten([str(name) for name in names], 32)
-    sizes = [len(boxes[name].values) for name in names]
+    sizes = known["model"].value_counts()[names].tolist()
     if len(set(sizes)) > 1:
         texts = [f"{text} (n = {size})" for text, size in zip(texts, sizes, strict=True)]
     ax.set_yticks(np.arange(len(names)), texts, parse_math=False)
     ax.set_xlabel(_describe(folds, known, block), parse_math=False)
     caption(ax, title)
     return ax
-
-
-class _Box(NamedTuple):
-    values: Floats
-    quartiles: Floats
-    whiskers: tuple[float, float]
-    mean: float
-
-    @classmethod
-    def of(cls, values: Floats) -> _Box:
-        quartiles = np.percentile(values, [25, 50, 75])
-        reach = 1.5 * (quartiles[2] - quartiles[0])
-        within = values[(values >= quartiles[0] - reach) & (values <= quartiles[2] + reach)]
-        # Interpolated quartiles can lie beyond the last value within reach.
-        ends = min(within.min(), quartiles[0]), max(within.max(), quartiles[2])
-        return cls(values, quartiles, (float(ends[0]), float(ends[1])), float(values.mean()))
-
-    @property
-    def median(self) -> float:
-        return float(self.quartiles[1])
-
-    @property
-    def outlying(self) -> Floats:
-        return self.values[(self.values < self.whiskers[0]) | (self.values > self.whiskers[1])]
 
 
 def _centred(folds: pd.DataFrame, block: str) -> tuple[pd.DataFrame, pd.Series]:
@@ -130,26 +104,44 @@ def _centred(folds: pd.DataFrame, block: str) -> tuple[pd.DataFrame, pd.Series]:
     return known, known["value"] - known.join(levels, on=keys)["level"]
 
 
-def _draw_boxes(ax: Axes, boxes: list[_Box]) -> None:
-    rows = np.arange(len(boxes))
-    q1, median, q3 = np.array([box.quartiles for box in boxes]).T
-    low, high = np.array([box.whiskers for box in boxes]).T
+def _statistics(models: pd.Series, values: pd.Series) -> dict[Any, dict[str, Any]]:
+    pyplot()  # the error if there is no matplotlib
+    from matplotlib.cbook import boxplot_stats
+
+    return {model: boxplot_stats(part.to_numpy())[0] for model, part in values.groupby(models, sort=False)}
+
+
+def _draw_boxes(ax: Axes, boxes: list[dict[str, Any]]) -> None:
+    fliers = np.concatenate([box["fliers"] for box in boxes])
+    limit = _limit(fliers, max(abs(box[end]) for box in boxes for end in ("whislo", "whishi")))
     ax.axvline(0, color=GREY, linewidth=1)
-    ax.hlines(rows, low, high, color=BLUE, linewidth=1.2)
-    ax.barh(rows, q3 - q1, left=q1, height=0.56, facecolor=(*_rgb(BLUE), 0.35), edgecolor=BLUE, zorder=2)
-    ax.vlines(median, rows - 0.28, rows + 0.28, color=INK, linewidth=1.6, zorder=3)
-    limit = _limit(np.concatenate([box.outlying for box in boxes]), float(np.abs([low, high]).max()))
+    ax.bxp(
+        [_within(box, limit) for box in boxes],
+        positions=range(len(boxes)),
+        widths=0.56,
+        orientation="horizontal",
+        manage_ticks=False,
+        patch_artist=True,
+        showcaps=False,
+        showmeans=True,
+        boxprops={"facecolor": (BLUE, 0.35), "edgecolor": BLUE},
+        whiskerprops={"color": BLUE, "linewidth": 1.2, "solid_capstyle": "butt"},
+        medianprops={"color": INK, "linewidth": 1.6},
+        meanprops={"marker": "D", "mfc": ORANGE, "mec": ORANGE, "markersize": 4.5},
+        flierprops={"marker": "o", "mfc": BLUE, "mec": BLUE, "markersize": 3, "alpha": 0.6},
+    )
     for row, box in enumerate(boxes):
-        _draw_points(ax, box, row, limit)
+        _note_far_values(ax, box, row, limit)
     ax.set_ylim(len(boxes) - 0.4, -0.6)
     ax.tick_params(axis="y", length=0)
     ax.locator_params(axis="x", nbins=6)
     ax.spines[["top", "right", "left"]].set_visible(False)
 
 
-def _rgb(color: str) -> tuple[float, float, float]:
-    red, green, blue = (int(color[i : i + 2], 16) / 255 for i in (1, 3, 5))
-    return red, green, blue
+def _within(box: dict[str, Any], limit: float) -> dict[str, Any]:
+    """Return the statistics without a mean and values beyond the limit."""
+    near = box["fliers"][np.abs(box["fliers"]) <= limit]
+    return box | {"fliers": near, "mean": box["mean"] if abs(box["mean"]) <= limit else np.nan}
 
 
 def _limit(outlying: Floats, longest: float) -> float:
@@ -160,18 +152,15 @@ def _limit(outlying: Floats, longest: float) -> float:
     return 1.15 * max(longest, float(np.abs(outlying[near]).max(initial=0.0)))
 
 
-def _draw_points(ax: Axes, box: _Box, row: int, limit: float) -> None:
-    """Draw the mean and the values beyond the whiskers; those beyond the limit are an arrow and a number."""
-    if abs(box.mean) <= limit:
-        ax.plot(box.mean, row, "D", color=ORANGE, markersize=4.5, zorder=4)
-    near = box.outlying[np.abs(box.outlying) <= limit]
-    ax.plot(near, np.full(len(near), row), "o", color=BLUE, markersize=3, alpha=0.6)
-    n_below, n_above = (np.count_nonzero(sign * box.outlying > limit) for sign in (-1, 1))
+def _note_far_values(ax: Axes, box: dict[str, Any], row: int, limit: float) -> None:
+    """Write how many values are beyond the limit, with an arrow, and the mean if it is."""
+    n_below, n_above = (np.count_nonzero(sign * box["fliers"] > limit) for sign in (-1, 1))
     ends = ((n_below, -limit, "<", "below"), (n_above, limit, ">", "above"))
     for end in (end for end in ends if end[0]):
         ax.plot(end[1], row, end[2], color=BLUE, markersize=6)
     texts = [f"{n} far {word}" for n, _, _, word in ends if n]
-    texts += [f"mean {box.mean:.2g}"] * (abs(box.mean) > limit)
+    if abs(box["mean"]) > limit:
+        texts.append(f"mean {box['mean']:.2g}")
     place = {"xytext": (4, 0), "textcoords": "offset points", "va": "center_baseline"}
     ax.annotate(", ".join(texts), (1, row), xycoords=ax.get_yaxis_transform(), fontsize="small", **place)  # type: ignore[arg-type]
 

@@ -6,13 +6,17 @@ import re
 import shutil
 import textwrap
 import unicodedata
-from typing import Literal
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Literal, TypeVar
 
 import pandas as pd
 
 from tuplet.core.exceptions import InputError
 from tuplet.space.words import shorten
 from tuplet.surface.pages.grid import Cell, Grid, ScoreTable, score_grid
+
+T = TypeVar("T")
 
 _MARKDOWN_EMPHASIS = {"bold": "**", "italic": "*", "none": ""}
 
@@ -63,13 +67,8 @@ def markdown_table(
     mean: pd.DataFrame,
     std: pd.DataFrame | None = None,
     *,
-    ranks: pd.Series | None = None,
     best: Literal["bold", "italic", "none"] = "bold",
-    digits: int = 3,
-    greater_is_better: bool = True,
-    missing: pd.DataFrame | None = None,
-    marks: pd.DataFrame | None = None,
-    corner: str = "data set",
+    **parts: Any,
 ) -> str:
     """Return scores as a Markdown table, the best of each line marked, failures with footnotes.
 
@@ -79,20 +78,10 @@ def markdown_table(
         NaN where there is no score.
     std : DataFrame, data sets x models, optional
         Shown behind the means.
-    ranks : Series, optional
-        Average rank of each model, the last line.
     best : {"bold", "italic", "none"}
         How the best of a line are marked: all that round to the same digits.
-    digits : int
-        Decimals.
-    greater_is_better : bool
-        False for losses.
-    missing : DataFrame, data sets x models, optional
-        Reasons why scores are missing; see `ScoreTable`.
-    marks : DataFrame, data sets x models, optional
-        Short signs behind the numbers.
-    corner : str
-        Heading of the first column.
+    **parts
+        `ranks`, `missing`, `marks`, `digits`, `greater_is_better`, `corner`; see `ScoreTable`.
 
     Returns
     -------
@@ -112,14 +101,9 @@ def markdown_table(
     <BLANKLINE>
     - <sup>a</sup> over time: more than 60 s
     """
-    if best not in _MARKDOWN_EMPHASIS:
-        raise InputError(f"markdown_table: best must be one of {list(_MARKDOWN_EMPHASIS)}, found {best!r}.")
-    grid = score_grid(
-        ScoreTable(
-            mean, std, ranks, missing, marks, digits, greater_is_better=greater_is_better, corner=corner
-        )
-    )
-    rows = _markdown_rows(grid, _MARKDOWN_EMPHASIS[best])
+    look = _look("markdown_table", best, _MARKDOWN_EMPHASIS)
+    grid = score_grid(ScoreTable(mean, std, **parts))
+    rows = _rows(grid, _escape_markdown, partial(_markdown_cell, emphasis=look))
     widths = [max(map(display_width, column)) for column in zip(*rows, strict=True)]
     aligned = [[_align_left(row[0], widths[0]), *map(_align_right, row[1:], widths[1:])] for row in rows]
     rule = "|".join([":" + "-" * (widths[0] + 1), *("-" * (width + 1) + ":" for width in widths[1:])])
@@ -132,20 +116,15 @@ def text_table(
     mean: pd.DataFrame,
     std: pd.DataFrame | None = None,
     *,
-    ranks: pd.Series | None = None,
     best: Literal["star", "none"] = "star",
-    digits: int = 3,
-    greater_is_better: bool = True,
-    missing: pd.DataFrame | None = None,
-    marks: pd.DataFrame | None = None,
-    corner: str = "data set",
     width: int | None = None,
+    **parts: Any,
 ) -> str:
     """Return scores as aligned text; columns that do not fit continue below and are never broken.
 
     Parameters
     ----------
-    mean, std, ranks, digits, greater_is_better, missing, marks, corner
+    mean, std, **parts
         See `markdown_table`.
     best : {"star", "none"}
         How the best of a line are marked.
@@ -172,35 +151,23 @@ def text_table(
     * best of its line
     [a] over time: more than 60 s
     """
-    if best not in _STARS:
-        raise InputError(f"text_table: best must be one of {list(_STARS)}, found {best!r}.")
-    grid = score_grid(
-        ScoreTable(
-            mean, std, ranks, missing, marks, digits, greater_is_better=greater_is_better, corner=corner
-        )
-    )
+    look = _look("text_table", best, _STARS)
+    grid = score_grid(ScoreTable(mean, std, **parts))
     available = shutil.get_terminal_size().columns if width is None else width
     names = _name_column(grid)
-    columns = [
-        _column(grid, j, text, _STARS[best]) for j, text in enumerate(shorten(grid.models, _LONGEST_MODEL))
-    ]
+    columns = [_column(grid, j, text, look) for j, text in enumerate(shorten(grid.models, _LONGEST_MODEL))]
     blocks = [_block(names, part, bool(grid.ranks)) for part in _parts(names, columns, available)]
-    return "\n".join(["\n\n".join(blocks), *_legend(grid, _STARS[best], available)])
+    return "\n".join(["\n\n".join(blocks), *_legend(grid, look, available)])
 
 
 def latex_table(
     mean: pd.DataFrame,
     std: pd.DataFrame | None = None,
     *,
-    ranks: pd.Series | None = None,
     best: Literal["bold", "italic", "none"] = "bold",
-    digits: int = 3,
-    greater_is_better: bool = True,
-    missing: pd.DataFrame | None = None,
-    marks: pd.DataFrame | None = None,
-    corner: str = "data set",
     caption: str = "",
     label: str = "",
+    **parts: Any,
 ) -> str:
     r"""Return scores as a LaTeX table; with a caption or a label it is a float, otherwise a bare tabular.
 
@@ -208,7 +175,7 @@ def latex_table(
 
     Parameters
     ----------
-    mean, std, ranks, best, digits, greater_is_better, missing, marks, corner
+    mean, std, best, **parts
         See `markdown_table`.
     caption : str
         Above the table, as text: it is escaped.
@@ -232,14 +199,9 @@ def latex_table(
     \bottomrule
     \end{tabular}
     """
-    if best not in _LATEX_EMPHASIS:
-        raise InputError(f"latex_table: best must be one of {list(_LATEX_EMPHASIS)}, found {best!r}.")
-    grid = score_grid(
-        ScoreTable(
-            mean, std, ranks, missing, marks, digits, greater_is_better=greater_is_better, corner=corner
-        )
-    )
-    lines = [*_latex_tabular(grid, _LATEX_EMPHASIS[best]), *_latex_notes(grid)]
+    look = _look("latex_table", best, _LATEX_EMPHASIS)
+    grid = score_grid(ScoreTable(mean, std, **parts))
+    lines = [*_latex_tabular(grid, look), *_latex_notes(grid)]
     if caption or label:
         lines = [*_latex_float_head(caption, label), *lines, r"\end{table}"]
     return "\n".join(lines)
@@ -281,19 +243,22 @@ def display_width(text: str) -> int:
     )
 
 
+def _look(function: str, best: str, looks: dict[str, T]) -> T:
+    if best not in looks:
+        raise InputError(f"{function}: best must be one of {list(looks)}, found {best!r}.")
+    return looks[best]
+
+
+def _rows(grid: Grid, escape: Callable[[str], str], write: Callable[[Cell], str]) -> list[list[str]]:
+    """Return the texts of all lines: the headings, the data sets, the ranks if there are any."""
+    named = list(zip(grid.datasets, grid.lines, strict=True))
+    if grid.ranks:
+        named.append((grid.rank_heading, grid.ranks))
+    lines = [[escape(name), *map(write, cells)] for name, cells in named]
+    return [[escape(text) for text in (grid.corner, *grid.models)], *lines]
+
+
 # -- Markdown ----------------------------------------------------------------------------------------------
-
-
-def _markdown_rows(grid: Grid, emphasis: str) -> list[list[str]]:
-    head = [_escape_markdown(text) for text in [grid.corner, *grid.models]]
-    body = [
-        [_escape_markdown(name), *(_markdown_cell(cell, emphasis) for cell in line)]
-        for name, line in zip(grid.datasets, grid.lines, strict=True)
-    ]
-    foot = (
-        [[grid.rank_heading, *(_markdown_cell(cell, emphasis) for cell in grid.ranks)]] if grid.ranks else []
-    )
-    return [head, *body, *foot]
 
 
 def _markdown_cell(cell: Cell, emphasis: str) -> str:
@@ -397,19 +362,15 @@ def _legend(grid: Grid, star: str, available: int) -> list[str]:
 
 
 def _latex_tabular(grid: Grid, emphasis: tuple[str, str]) -> list[str]:
-    head = [escape_latex(text) for text in [grid.corner, *grid.models]]
-    body = [
-        [escape_latex(name), *(_latex_cell(cell, emphasis) for cell in line)]
-        for name, line in zip(grid.datasets, grid.lines, strict=True)
-    ]
-    ranks = [grid.rank_heading, *(_latex_cell(cell, emphasis) for cell in grid.ranks)]
+    head, *body = map(_latex_row, _rows(grid, escape_latex, partial(_latex_cell, emphasis=emphasis)))
+    n = len(grid.lines)
     return [
         rf"\begin{{tabular}}{{l{'r' * len(grid.models)}}}",
         r"\toprule",
-        _latex_row(head),
+        head,
         r"\midrule",
-        *map(_latex_row, body),
-        *([r"\midrule", _latex_row(ranks)] if grid.ranks else []),
+        *body[:n],
+        *([r"\midrule", *body[n:]] if grid.ranks else []),
         r"\bottomrule",
         r"\end{tabular}",
     ]

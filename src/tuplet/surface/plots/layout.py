@@ -17,7 +17,7 @@ from scipy.optimize import isotonic_regression
 from scipy.sparse import csr_array
 
 from tuplet.core.typing import Floats
-from tuplet.structure.parents import Edge, ParentSets, edges, topological_order
+from tuplet.structure.parents import Edge, ParentSets, connected_parts, edges, topological_order
 
 _APART, _BEND_APART = 14.0, 9.0
 """Space between boxes of a layer, and on both sides of an edge that passes between them."""
@@ -92,7 +92,7 @@ def lay_out_graph(
     {(0, 1): array([[30., 20.],
            [30., 46.]])}
     """
-    groups = components(parents)
+    groups = sorted(connected_parts(len(parents), edges(parents)), key=len, reverse=True)
     linked = [group for group in groups if len(group) > 1]
     alone = [group[0] for group in groups if len(group) == 1]
     graphs = [layered(_renumbered(parents, group)) for group in linked]
@@ -272,22 +272,6 @@ class _Layers(NamedTuple):
         """Pairs of neighbours (links, 2), the upper first."""
         pairs = [pair for chain in self.chains.values() for pair in pairwise(chain)]
         return np.array(pairs, dtype=np.intp).reshape(-1, 2)
-
-
-def components(parents: ParentSets) -> list[list[int]]:
-    """Return the sets of nodes that edges connect in any direction, each sorted, the largest first.
-
-    Examples
-    --------
-    >>> components(((), (3,), (), ()))
-    [[1, 3], [0], [2]]
-    """
-    member = list(range(len(parents)))
-    for parent, child in edges(parents):
-        old, new = member[child], member[parent]
-        member = [new if each == old else each for each in member]
-    groups = [[v for v, each in enumerate(member) if each == name] for name in dict.fromkeys(member)]
-    return sorted(groups, key=len, reverse=True)
 
 
 def layered(parents: ParentSets) -> _Layers:

@@ -9,7 +9,7 @@ from typing import NamedTuple, final
 
 from tuplet.core.exceptions import InputError
 from tuplet.joint.inference.plan import cliques_along, min_fill_order
-from tuplet.structure.parents import Edge, ParentSets, moral_width, topological_order
+from tuplet.structure.parents import Edge, ParentSets, connected_parts, moral_width, topological_order
 
 
 class ClassComponent(NamedTuple):
@@ -99,19 +99,11 @@ class ThreePartGraph:
     @cached_property
     def components(self) -> tuple[ClassComponent, ...]:
         """Parts that class and bridge edges hold together; features without class parents are in none."""
-        label = list(range(self.n_classes))
-        for a, b in self.pruned_edges:
-            low, high = sorted((label[a], label[b]))
-            label = [low if other == high else other for other in label]
-        below: dict[int, list[int]] = {}
-        for f, members in enumerate(self.bridge_parents):
-            if members:
-                below.setdefault(label[members[0]], []).append(f)
         return tuple(
             ClassComponent(
-                tuple(c for c in range(self.n_classes) if label[c] == part), tuple(below.get(part, ()))
+                tuple(part), tuple(f for f, above in enumerate(self.bridge_parents) if {*above} & {*part})
             )
-            for part in sorted(set(label))
+            for part in connected_parts(self.n_classes, self.pruned_edges)
         )
 
     @cached_property
