@@ -2,7 +2,6 @@
 
 import numpy as np
 import pandas as pd
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
@@ -15,7 +14,6 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from draws import examples
 from tuplet import IndependentClassifier
-from tuplet.core.exceptions import InputError
 from tuplet.metrics import joint_log_loss
 from tuplet.models.compared.stacked_features import StackedFeaturesClassifier
 from tuplet.models.cross_fitting import fold_weights
@@ -133,5 +131,3 @@ def test_few_rows_missing_and_constant_labels():
     model = StackedFeaturesClassifier().fit([[0.0], [1.0], [2.0]], [["a", "x"], ["a", None], ["a", "y"]])
     assert model.predict([[0.0]]).shape == (1, 2)
     assert model.predict_proba([[0.0]])[0].tolist() == [[1.0]]
-    with pytest.raises(InputError, match="n_folds"):
-        StackedFeaturesClassifier(n_folds=1).fit([[0.0], [1.0]], [0, 1])
