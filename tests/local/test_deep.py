@@ -486,7 +486,7 @@ def test_clear_errors(bars, table):
         small(image_shape=(1, 4, 6), read=np.load).fit(X, y)
     with pytest.raises(InputError, match=r"classes 0, 1, \.\.\. without gaps"):
         small(image_shape=(1, 4, 6)).fit(X, 2 * y)
-    with pytest.raises(InputError, match="mixup must be a number from 0, found -1"):
+    with pytest.raises(InputError, match="mixup must be a number of at least 0; found -1"):
         small(image_shape=(1, 4, 6), mixup=-1).fit(X, y)
     with pytest.raises(InputError, match="must have 24 columns"):
         small(image_shape=(1, 4, 6), max_epochs=1).fit(X, y).predict_proba(X[:, :23])

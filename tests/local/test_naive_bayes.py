@@ -189,8 +189,6 @@ def test_a_class_without_weight_is_impossible():
         {"categorical": [True]},
         {"categorical": "all"},
         {"categorical": [0.5]},
-        {"alpha": 0},
-        {"variance_floor": -1},
     ],
 )
 def test_settings_that_make_no_sense_are_refused(settings):

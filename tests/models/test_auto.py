@@ -371,13 +371,6 @@ def test_scores_of_candidates_count_weights():
     assert board["a"] == pytest.approx(stack.log_likelihoods_["a"], abs=1e-6)
 
 
-@pytest.mark.parametrize("n_jobs", [0, "all"])
-def test_a_number_of_processes_is_a_number(n_jobs):
-    X, y = penguins()
-    with pytest.raises(InputError, match="n_jobs must be a number of processes"):
-        AutoJointClassifier(0.5, n_jobs=n_jobs).fit(X, y)
-
-
 def test_rules_with_unknown_names_are_an_error_at_once():
     X, y = penguins()
     with pytest.raises(InputError, match="emperor"):
@@ -392,16 +385,7 @@ def test_the_summary_says_what_happened():
     assert alone.summary_.startswith("Too few rows to hold any out")
 
 
-@pytest.mark.parametrize("budget", [0, -1, "long", None, float("inf"), float("nan")])
-def test_a_budget_is_a_positive_number(budget):
-    X, y = penguins()
-    with pytest.raises(InputError, match="time_budget must be a number of seconds"):
-        AutoJointClassifier(budget).fit(X, y)
-
-
 def test_own_candidates_are_checked_before_the_clock_starts():
     X, y = penguins()
     with pytest.raises(InputError, match="models is empty"):
         AutoJointClassifier(models=[]).fit(X, y)
-    with pytest.raises(InputError, match="cv must be"):
-        AutoJointClassifier(0.5, models=[ChainClassifier()], cv="five").fit(X, y)

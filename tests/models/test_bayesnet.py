@@ -240,15 +240,6 @@ def test_auto_is_bic_for_modest_classifiers_and_cv_for_others():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"max_parents": -1}, "max_parents must be a whole number"),
-        ({"parametrisation": "both"}, "parametrisation must be"),
-        ({"criterion": "mdl"}, "criterion must be one of"),
-        ({"max_width": 1.5}, "max_width must be a whole number"),
-        ({"engine": "exact"}, "engine must be an Engine"),
-        ({"time_budget": "long"}, "time_budget must be a number"),
-        ({"discrete_features": 3}, "discrete_features must be a list"),
-        ({"method": "luck"}, "method must be one of"),
-        ({"time_budget": 0}, "time_budget must be a number"),
         ({"required": ["ab"]}, "pairs"),
         ({"required": [("a", "e")]}, "'e'"),
         ({"forbidden": [(0, 9)]}, "numbered"),

@@ -71,10 +71,8 @@ def test_missing_labels_any_estimator_and_constants():
     assert InstanceLogisticClassifier().fit(X, labels[:, 2]).predict(X[:2]).tolist() == ["same"] * 2
 
 
-def test_frames_that_stay_frames_and_bad_settings_are_errors():
+def test_frames_that_stay_frames_are_errors():
     X, Y = data(30)
     columns = make_column_transformer((StandardScaler(), [0, 1]))
     with pytest.raises(InputError, match="Distances need numbers"):
         InstanceLogisticClassifier(make_pipeline(columns, LogisticRegression())).fit(pd.DataFrame(X), Y)
-    with pytest.raises(InputError, match="neighbors"):
-        InstanceLogisticClassifier(n_neighbors=-1).fit(X, Y)

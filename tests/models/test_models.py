@@ -204,13 +204,6 @@ def test_powerset_learns_combinations_from_complete_rows_only():
         PowersetClassifier().fit(X[:2], [["a", None], [None, "b"]])
 
 
-@pytest.mark.parametrize("smoothing", [-0.1, 1.0, "laplace", None])
-def test_powerset_smoothing_must_be_sensible(smoothing):
-    X, Y = data(n=20)
-    with pytest.raises(InputError, match="smoothing"):
-        PowersetClassifier(smoothing=smoothing).fit(X, Y)
-
-
 # -- chains ------------------------------------------------------------------------------------------------
 
 
@@ -304,13 +297,7 @@ def test_chains_share_models_with_the_same_parents():
         {"order": ["rain", "wind", "snow"]},
         {"order": [0, 1, 1]},
         {"order": [0, 1, None]},
-        {"order": "rain"},
         {"order": ["rain", "wind", "late"], "n_chains": 2},
-        {"n_chains": 0},
-        {"n_chains": 1.5},
-        {"inference": "exakt"},
-        {"engine": "fast"},
-        {"engine": MonteCarlo},
     ],
 )
 def test_bad_chains_are_errors_of_fit(options):
@@ -808,21 +795,19 @@ def test_a_new_model_writes_two_methods():
     assert Uniform().fit(X, Y).predict(X).shape == (150, 3)
 
 
-def test_a_decision_needs_a_model():
+def test_a_decision_needs_a_loss():
     X, Y = data(n=20)
-    with pytest.raises(InputError, match="predict_joint"):
-        DecisionClassifier(GaussianNB()).fit(X, Y)
     with pytest.raises(InputError, match="loss"):
         DecisionClassifier(PriorClassifier(), "logistic").fit(X, Y)
 
 
 def test_a_failed_fit_leaves_no_fitted_model():
     X, Y = data(n=30)
-    model = TreeClassifier(C=-1)
+    model = TreeClassifier(required=["ab"])
     for _ in range(2):
-        with pytest.raises(InputError, match="C must be"):
+        with pytest.raises(InputError, match="required must hold pairs"):
             model.fit(X, Y)
         with pytest.raises(NotFittedError):
             model.predict(X)
-        model.set_params(C=1.0).fit(X, Y).predict(X)
-        model.set_params(C=-1)
+        model.set_params(required=()).fit(X, Y).predict(X)
+        model.set_params(required=["ab"])

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from skmultilearn.adapt import MLkNN
 
 from draws import examples
-from tuplet.core.exceptions import InputError
 from tuplet.joint import FactorGraph
 from tuplet.models.neighbors import NeighborClassifier, Neighborhoods
 
@@ -121,12 +120,3 @@ def test_few_rows_constant_labels_and_gaps():
     first, second = model.predict_proba([[np.nan, 0.0]])
     assert first.tolist() == [[1.0]]
     assert 0 < second[0, 1] < 0.5
-
-
-@pytest.mark.parametrize(
-    "settings", [{"n_neighbors": 0}, {"n_neighbors": 2.5}, {"smoothing": 0}, {"smoothing": "a"}]
-)
-def test_bad_settings_are_errors_of_fit(settings):
-    X, Y = binary(20)
-    with pytest.raises(InputError):
-        NeighborClassifier(**settings).fit(X, Y)

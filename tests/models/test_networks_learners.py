@@ -432,23 +432,3 @@ def test_a_class_with_a_feature_above_it_is_refused():
         ThreePartGraph(((1,), ()), 1)
     with pytest.raises(InputError, match="cycle"):
         ThreePartGraph(((1,), (0,)), 2)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"max_component": 0}, "max_component must be a whole number from 1"),
-        ({"max_width": 0}, "max_width must be"),
-        ({"n_starts": None}, "n_starts must be"),
-        ({"moves": "jumps"}, "moves must be 'insertions' or 'swaps'"),
-    ],
-)
-def test_options_are_checked(wrong, message):
-    with pytest.raises(InputError, match=message):
-        LearnerOptions(**wrong)
-
-
-def test_an_unknown_learner_is_refused():
-    codes, cards, d = problem(0)
-    with pytest.raises(InputError, match="structure must be one of cb-obs"):
-        learn_structure(CountScorer(codes, cards, d), "cbobs")

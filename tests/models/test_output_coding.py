@@ -230,13 +230,3 @@ def test_many_labels_are_decoded_approximately_and_it_shows(monkeypatch):
         approximate = joint.mode()
     assert not approximate.proven.any()
     assert (exact.log_prob(approximate.codes[None])[0] >= exact.mode().log_prob - 0.5).all()
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [{"C": 0}, {"tol": -1}, {"max_cuts": "many"}, {"label_weight": -1}, {"n_codes": 1.5}, {"engine": "fast"}],
-)
-def test_bad_settings_are_errors_of_fit(settings):
-    X, Y = data(30)
-    with pytest.raises(InputError):
-        OutputCodingClassifier(**settings).fit(X, Y)

@@ -468,33 +468,8 @@ def test_more_than_two_classes_are_refused_by_name(model):
         clone(model).fit(X, pd.DataFrame({"sky": ["blue"] * 80}))
 
 
-@pytest.mark.parametrize(
-    ("setting", "value"),
-    [
-        ("n_trees", 0),
-        ("n_draws", 0),
-        ("n_chains", 1.5),
-        ("thin", True),
-        ("correlation", "free"),
-        ("prior", "flat"),
-        ("eta", 0),
-        ("shrinkage", "much"),
-        ("alpha", 1.0),
-        ("beta", -1),
-        ("n_factors", 0),
-    ],
-)
-def test_settings_are_checked(setting, value):
+def test_predictors_must_return_rows():
     X, Y = data(n=20)
-    with pytest.raises(InputError, match=f"ProbitForestClassifier: {setting} must be"):
-        clone(FOREST).set_params(**{setting: value}).fit(X, Y)
-
-
-@pytest.mark.parametrize("predictors", ["cubes", 3])
-def test_predictors_must_be_something_to_call(predictors):
-    X, Y = data(n=20)
-    with pytest.raises(InputError, match="predictors must be"):
-        ProbitClassifier(predictors, **SHORT).fit(X, Y)
     with pytest.raises(InputError, match="predictors must return"):
         ProbitClassifier(lambda X: X[0], **SHORT).fit(X, Y)
 

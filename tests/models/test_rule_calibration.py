@@ -5,7 +5,6 @@ import pytest
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
-from tuplet.core.exceptions import InputError
 from tuplet.core.typing import UNKNOWN
 from tuplet.models.rules.calibration import CLIP, learn_calibrator
 
@@ -98,8 +97,3 @@ def test_a_category_that_no_row_had_keeps_a_little():
     for kind in KINDS[1:]:
         answer = learn_calibrator(kind, sure, codes).apply(sure)
         assert answer[:, 2].min() > 0
-
-
-def test_an_unknown_kind_is_named():
-    with pytest.raises(InputError, match=r"platt.*found 'sigmoid'"):
-        learn_calibrator("sigmoid", np.ones((1, 2)) / 2, np.zeros(1, dtype=int))

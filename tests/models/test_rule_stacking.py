@@ -512,16 +512,11 @@ def test_rows_that_break_a_hard_rule_are_counted():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"n_rules": -1}, "n_rules must be"),
-        ({"n_folds": 1}, "n_folds must be"),
-        ({"calibration": "none"}, "calibration must be one of"),
-        ({"learner": "best"}, "learner must be"),
         ({"estimators": {"snow": GaussianNB()}}, "'snow'"),
         ({"rules": ["rain -> snow"]}, "snow"),
         ({"estimators": None, "prefit": True}, "prefit=True"),
         ({"rules": None}, "Rules must be a list"),
         ({"rules": 3}, "Rules must be a list"),
-        ({"priors": 3}, "Priors must be a mapping"),
         ({"priors": {"mood": [np.nan] * 3}}, "one row of probabilities"),
         ({"priors": {"wet": [[0.5, 0.5]] * 2}}, "one row of probabilities"),
         ({"estimators": {"rain": (GaussianNB(), "age")}}, "expects the columns 'age'"),
@@ -565,11 +560,3 @@ def test_weighted_stacking_repairs_classifiers_that_miss_a_column():
         np.testing.assert_allclose(table.sum(axis=1), 1)
     gaps = Y.astype({"wet": "boolean"}).mask(np.random.default_rng(0).random(Y.shape) < 0.2)
     assert WeightedStackingClassifier().fit(X, gaps).predict(X).shape == Y.shape
-
-
-@pytest.mark.parametrize("value", ["x", None, np.nan, np.inf, -1.0])
-@pytest.mark.parametrize("name", ["correlation", "sparsity"])
-def test_weights_of_the_objective_are_checked(name, value):
-    X, Y = data(n=40)
-    with pytest.raises(InputError, match=f"{name} must be a number from 0"):
-        WeightedStackingClassifier(**{name: value}).fit(X, Y)

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pandas as pd
-import pytest
 from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
@@ -11,7 +10,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from tuplet import IndependentClassifier
-from tuplet.core.exceptions import InputError
 from tuplet.local.cross_fitting import fold_weights
 from tuplet.metrics import joint_log_loss
 from tuplet.models.compared.stacked_features import StackedFeaturesClassifier
@@ -87,5 +85,3 @@ def test_few_rows_missing_and_constant_labels():
     model = StackedFeaturesClassifier().fit([[0.0], [1.0], [2.0]], [["a", "x"], ["a", None], ["a", "y"]])
     assert model.predict([[0.0]]).shape == (1, 2)
     assert model.predict_proba([[0.0]])[0].tolist() == [[1.0]]
-    with pytest.raises(InputError, match="n_folds"):
-        StackedFeaturesClassifier(n_folds=1).fit([[0.0], [1.0]], [0, 1])

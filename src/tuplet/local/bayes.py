@@ -12,7 +12,7 @@ from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from tuplet.core.exceptions import InputError
+from tuplet.core.parameters import Number, check_parameters, declare
 from tuplet.core.typing import Floats
 from tuplet.local.many_bayes import BayesBatch, BayesLayout, categorical_columns
 from tuplet.space.features.inputs import require_size
@@ -72,6 +72,8 @@ class MixedNaiveBayes(ClassifierMixin, BaseEstimator):
     array([[0.22, 0.78]])
     """
 
+    _parameters = declare(categorical=object, alpha=Number(above=0), variance_floor=Number(above=0))
+
     def __init__(
         self, *, categorical: Any = "auto", alpha: float = 1.0, variance_floor: float = 1e-3
     ) -> None:
@@ -81,11 +83,9 @@ class MixedNaiveBayes(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from rows X (n, d), classes y (n,) and weights (n,)."""
+        check_parameters(self)
         X, y = validate_data(self, X, y, dtype=np.float64, ensure_all_finite="allow-nan")
         check_classification_targets(y)
-        for name, value in (("alpha", self.alpha), ("variance_floor", self.variance_floor)):
-            if not 0 < value < np.inf:
-                raise InputError(f"MixedNaiveBayes: {name} must be a number > 0, found {value!r}.")
         self.classes_, codes = np.unique(y, return_inverse=True)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         counts = np.bincount(codes, weight, minlength=len(self.classes_)).astype(float)

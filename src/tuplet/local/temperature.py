@@ -14,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from tuplet.core.exceptions import InputError
+from tuplet.core.parameters import Number, check_parameters, declare
 from tuplet.core.typing import Codes, Floats, Seed
 from tuplet.local.calibration import best_power
 from tuplet.space.features.estimators import require_probabilities, weight_arguments
@@ -73,6 +74,8 @@ class TemperatureScaled(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     True
     """
 
+    _parameters = declare("estimator random_state", held_out=Number(above=0, below=1), refit=bool)
+
     def __init__(
         self, estimator: Any, *, held_out: float = 0.2, refit: bool = False, random_state: Seed = None
     ) -> None:
@@ -91,10 +94,7 @@ class TemperatureScaled(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         sample_weight : array, shape (n,), optional
             For the classifier and for the likelihood of the held-out rows.
         """
-        if not 0 < self.held_out < 1:
-            raise InputError(
-                f"TemperatureScaled: held_out must be a share in (0, 1), found {self.held_out!r}."
-            )
+        check_parameters(self)
         require_probabilities(self.estimator)
         if y is None:
             raise InputError("TemperatureScaled requires y to be passed, but the target y is None.")

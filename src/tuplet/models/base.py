@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from tuplet.core.delegates import delegate
 from tuplet.core.exceptions import InputError
 from tuplet.core.parallel import one_blas_thread
+from tuplet.core.parameters import Parameters, check_parameters
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.losses.base import Loss
@@ -65,6 +66,9 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
     """
 
     # -- what a model writes ------------------------------------------------------------------------------
+
+    _parameters: ClassVar[Parameters] = {}
+    """Which values the parameters of `__init__` take; `fit` raises `InputError` for others."""
 
     _encodes_features: ClassVar[bool] = True
     """Whether `_fit` gets numbers where its estimators need them; with False, frames and NaN stay."""
@@ -123,6 +127,7 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
         -------
         self
         """
+        check_parameters(self)
         if y is None:
             raise InputError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         require_same_order("fit: X and y", row_index(X), row_index(y))
@@ -184,6 +189,7 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
 
     def _fit_codes(self, X: Any, space: ClassSpace, codes: Codes, weights: Floats | None) -> Self:
         """Learn what `fit` learns, as a part of another model: from codes of labels that are known to it."""
+        check_parameters(self)
         return self._fit_validated(
             self._validate(X, self._checked_estimators(space.names), reset=True), space, codes, weights
         )

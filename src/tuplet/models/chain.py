@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tuplet.core.exceptions import InputError
+from tuplet.core.parameters import Having, declare
 from tuplet.core.typing import UNKNOWN, Codes, Floats, Seed
 from tuplet.joint.atoms import Atoms
 from tuplet.joint.autoregressive import Autoregressive
@@ -89,6 +90,13 @@ class ChainClassifier(JointClassifier):
            ['wet', 'umbrella']], dtype='<U8')
     """
 
+    _parameters = declare(
+        "estimator n_chains random_state n_jobs",
+        order=("random", Having("a sequence of names or positions", "__iter__"), None),
+        inference=("exact", "greedy"),
+        engine=("auto", Enumerate, MonteCarlo),
+    )
+
     def __init__(
         self,
         estimator: Any = None,
@@ -112,15 +120,6 @@ class ChainClassifier(JointClassifier):
         return estimators_by_variable(self.estimator, names)
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
-        if self.inference not in ("exact", "greedy"):
-            raise InputError(
-                f"ChainClassifier: inference must be 'exact' or 'greedy', found {self.inference!r}."
-            )
-        if not isinstance(self.engine, (Enumerate, MonteCarlo)) and self.engine != "auto":
-            raise InputError(
-                "ChainClassifier: engine must be 'auto', tuplet.joint.Enumerate(limit) or"
-                f" tuplet.joint.MonteCarlo(size, seed), found {self.engine!r}."
-            )
         rng = np.random.default_rng(self.random_state)
         self.orders_ = self._choose_orders(rng)
         chains = [_links(order.tolist()) for order in self.orders_]
@@ -134,10 +133,6 @@ class ChainClassifier(JointClassifier):
 
     def _choose_orders(self, rng: np.random.Generator) -> Codes:
         m = self.space_.n_variables
-        if not isinstance(self.n_chains, (int, np.integer)) or self.n_chains < 1:
-            raise InputError(
-                f"ChainClassifier: n_chains must be a positive integer, found {self.n_chains!r}."
-            )
         if self.order is None and self.n_chains == 1:
             return np.arange(m)[None]
         if self.order is None or (isinstance(self.order, str) and self.order == "random"):
@@ -151,7 +146,7 @@ class ChainClassifier(JointClassifier):
 
     def _given_order(self) -> Codes:
         names = self.space_.names
-        given = [self.order] if self.order is None or isinstance(self.order, str) else list(self.order)
+        given = list(cast(Sequence[int | str], self.order))
         order: list[Any] = [self.space_.position(v) if isinstance(v, str) else v for v in given]
         numbers = all(isinstance(v, (int, np.integer)) for v in order)
         if not numbers or sorted(order) != list(range(len(names))):

@@ -9,7 +9,7 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from tuplet.core.delegates import delegate
-from tuplet.core.exceptions import InputError
+from tuplet.core.parameters import Having, check_parameters, declare
 from tuplet.losses.base import Loss
 from tuplet.losses.registry import get_loss
 from tuplet.metrics.decisions import exact_match
@@ -40,17 +40,18 @@ class DecisionClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     array([[1, 1]])
     """
 
+    _parameters = declare(
+        estimator=Having("a model with predict_joint, such as IndependentClassifier(...)", "predict_joint"),
+        loss=object,
+    )
+
     def __init__(self, estimator: Any, loss: str | Loss = "hamming") -> None:
         self.estimator = estimator
         self.loss = loss
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model. See `JointClassifier.fit`."""
-        if not hasattr(self.estimator, "predict_joint"):
-            raise InputError(
-                f"DecisionClassifier: estimator must be a model with predict_joint, found {self.estimator!r};"
-                " wrap a scikit-learn classifier as IndependentClassifier(...)."
-            )
+        check_parameters(self)
         get_loss(self.loss)
         self.estimator_ = clone(self.estimator).fit(X, y, sample_weight)
         for name in ("space_", "classes_", "n_features_in_", "feature_names_in_", "n_samples_fit_"):

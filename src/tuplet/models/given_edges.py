@@ -50,8 +50,6 @@ def given_parents(model: Any, which: str, most: int) -> ParentSets:
 def edge_positions(model: Any, which: str) -> list[Edge]:
     """Return the pairs of class variables that a parameter of a model has, by positions."""
     what, edges, pairs = _parameter(model, which), [], getattr(model, which)
-    if isinstance(pairs, str) or not isinstance(pairs, Iterable):
-        raise InputError(f"{what} must be a sequence of pairs of class variables, found {pairs!r}.")
     for pair in pairs:
         if not isinstance(pair, (tuple, list, np.ndarray)) or len(pair) != 2:
             raise InputError(f"{what} must hold pairs of class variables, found {pair!r}.")

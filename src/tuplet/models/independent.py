@@ -6,6 +6,7 @@ from typing import Any, final
 
 import numpy as np
 
+from tuplet.core.parameters import declare
 from tuplet.core.typing import Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
@@ -44,6 +45,8 @@ class IndependentClassifier(JointClassifier):
     array([['dry', 'hat'],
            ['wet', 'umbrella']], dtype='<U8')
     """
+
+    _parameters = declare("estimator n_jobs")
 
     def __init__(self, estimator: Any = None, *, n_jobs: int | None = None) -> None:
         self.estimator = estimator

@@ -12,6 +12,7 @@ from scipy import sparse
 from sklearn.neighbors import NearestNeighbors
 
 from tuplet.core.exceptions import InputError
+from tuplet.core.parameters import Number, declare
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
@@ -75,6 +76,8 @@ class NeighborClassifier(JointClassifier):
     1   0.2  0.8
     """
 
+    _parameters = declare("n_neighbors standardize n_jobs", smoothing=Number(above=0))
+
     def __init__(
         self,
         n_neighbors: int = 10,
@@ -89,10 +92,6 @@ class NeighborClassifier(JointClassifier):
         self.n_jobs = n_jobs
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
-        if not isinstance(self.smoothing, (int, float)) or not 0 < self.smoothing < np.inf:
-            raise InputError(
-                f"NeighborClassifier: smoothing must be a number above 0, found {self.smoothing!r}."
-            )
         near = Neighborhoods.fit(
             X, self.n_neighbors, sample_weight, standardize=self.standardize, n_jobs=self.n_jobs
         )
@@ -162,8 +161,6 @@ class Neighborhoods:
         cls, X: Features, k: int, sample_weight: Floats | None, *, standardize: bool, n_jobs: int | None
     ) -> Neighborhoods:
         """Prepare the search; `k` is reduced to the number of other rows where there are fewer."""
-        if not isinstance(k, (int, np.integer)) or k < 1:
-            raise InputError(f"The number of neighbors must be a positive integer, found {k!r}.")
         if isinstance(X, pd.DataFrame):
             raise InputError(
                 "Distances need numbers, but an estimator that treats the columns of a frame by itself left"

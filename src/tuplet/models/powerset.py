@@ -6,7 +6,8 @@ from typing import Any, final
 
 import numpy as np
 
-from tuplet.core.exceptions import InputError, TupletWarning
+from tuplet.core.exceptions import TupletWarning
+from tuplet.core.parameters import Number, declare
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.atoms import Atoms
 from tuplet.joint.base import JointDistribution
@@ -58,6 +59,8 @@ class PowersetClassifier(JointClassifier):
     array([0.05])
     """
 
+    _parameters = declare("estimator", smoothing=("good-turing", Number(at_least=0, below=1)))
+
     def __init__(self, estimator: Any = None, *, smoothing: Any = "good-turing") -> None:
         self.estimator = estimator
         self.smoothing = smoothing
@@ -66,7 +69,8 @@ class PowersetClassifier(JointClassifier):
         seen = seen_combinations(codes, sample_weight)
         _warn_left_out(int((seen.member != UNKNOWN).sum()), len(codes))
         self.combinations_ = seen.codes
-        self.unseen_mass_ = self._mass(unseen_mass(seen, self.space_.cards))
+        estimated = self.smoothing == "good-turing"
+        self.unseen_mass_ = unseen_mass(seen, self.space_.cards) if estimated else float(self.smoothing)
         self.log_marginals_ = log_marginals(codes, self.space_.cards, sample_weight)
         self.model_ = StackedModel(self.estimator).fit(
             X,
@@ -75,16 +79,6 @@ class PowersetClassifier(JointClassifier):
             parent_cards=(),
             child_card=len(seen.codes),
             sample_weight=sample_weight,
-        )
-
-    def _mass(self, estimate: float) -> float:
-        if self.smoothing == "good-turing":
-            return estimate
-        if isinstance(self.smoothing, (int, float)) and 0 <= self.smoothing < 1:
-            return float(self.smoothing)
-        raise InputError(
-            f"PowersetClassifier: smoothing must be 'good-turing' or a number in [0, 1), found"
-            f" {self.smoothing!r}."
         )
 
     def _predict_joint(self, X: Features) -> JointDistribution:

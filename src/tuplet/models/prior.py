@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from tuplet.core.exceptions import InputError
+from tuplet.core.parameters import declare
 from tuplet.core.typing import Codes, Floats
 from tuplet.joint.atoms import Atoms
 from tuplet.joint.base import JointDistribution
@@ -40,6 +40,8 @@ class PriorClassifier(JointClassifier):
     array([['wet', 'umbrella']], dtype='<U8')
     """
 
+    _parameters = declare(strategy=("joint", "marginals"))
+
     def __init__(self, strategy: Literal["joint", "marginals"] = "joint") -> None:
         self.strategy = strategy
 
@@ -47,10 +49,6 @@ class PriorClassifier(JointClassifier):
         return []  # nothing looks at X, so anything goes
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
-        if self.strategy not in ("joint", "marginals"):
-            raise InputError(
-                f"PriorClassifier: strategy must be 'joint' or 'marginals', found {self.strategy!r}."
-            )
         self.log_marginals_ = log_marginals(codes, self.space_.cards, sample_weight)
         if self._by_combination:
             seen = seen_combinations(codes, sample_weight)

@@ -12,6 +12,7 @@ from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.tree._tree import Tree
 
 from tuplet.core.exceptions import InputError
+from tuplet.core.parameters import declare
 from tuplet.core.typing import UNKNOWN, Codes, Floats, Seed
 from tuplet.joint.atoms import Atoms
 from tuplet.joint.base import JointDistribution
@@ -70,6 +71,8 @@ class SharedForestClassifier(JointClassifier):
     >>> model.predict_joint(X[1:2]).mode()["species"].tolist()
     ['Adelie']
     """
+
+    _parameters = declare("estimator random_state")
 
     def __init__(self, estimator: Any = None, *, random_state: Seed = None) -> None:
         self.estimator = estimator

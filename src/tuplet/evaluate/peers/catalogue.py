@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from tuplet.core.exceptions import InputError
+from tuplet.core.parameters import Whole, check_parameters, declare
 from tuplet.core.typing import Floats
 from tuplet.evaluate.peers.classifier import PeerClassifier
 from tuplet.local.multi_output import chain_probabilities, output_labels
@@ -169,6 +169,8 @@ class AveragedChains(ClassifierMixin, BaseEstimator):
     [(1, 2), (1, 3)]
     """
 
+    _parameters = declare("n_chains estimator", random_state=Whole(at_least=0))
+
     def __init__(self, n_chains: int = 10, estimator: Any = None, random_state: int = 0) -> None:
         self.n_chains = n_chains
         self.estimator = estimator
@@ -176,8 +178,7 @@ class AveragedChains(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, Y: Any) -> Self:
         """Fit the chains to X (n, d) and integer labels Y (n, m)."""
-        if self.n_chains < 1:
-            raise InputError(f"AveragedChains: n_chains must be a positive integer, found {self.n_chains}.")
+        check_parameters(self)
         link = self._link()
         self.chains_ = [
             ClassifierChain(link, order="random", random_state=self.random_state + i).fit(X, Y)

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from tuplet.core.exceptions import InputError
 from tuplet.core.parallel import one_blas_thread
+from tuplet.core.parameters import Having, Number, Whole, declare
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
@@ -90,6 +91,13 @@ class PeerClassifier(JointClassifier):
     1
     """
 
+    _parameters = declare(
+        "estimator",
+        multiclass=("same", None, Having("a classifier", "fit")),
+        floor=Number(at_least=0, below=1),
+        random_state=(Whole(at_least=0), None),
+    )
+
     def __init__(
         self,
         estimator: Any,
@@ -154,17 +162,13 @@ class PeerClassifier(JointClassifier):
                 f"{name_of(self.estimator)} takes binary class variables only, but {name!r} has {card}"
                 " labels; leave the peer out."
             )
-        if not hasattr(self.multiclass, "fit"):
-            raise InputError(
-                f"PeerClassifier: multiclass must be 'same', a classifier or None, found {self.multiclass!r}."
-            )
         return self.multiclass
 
     def _check_floor(self) -> None:
-        if not 0 <= self.floor < 1 / max(self.space_.cards):
+        if self.floor >= 1 / max(self.space_.cards):
             raise InputError(
-                f"PeerClassifier: floor must be at least 0 and less than 1 / {max(self.space_.cards)}, the"
-                f" largest number of labels; found {self.floor!r}."
+                f"PeerClassifier: floor must be less than 1 / {max(self.space_.cards)}, the largest number of"
+                f" labels; found {self.floor!r}."
             )
 
     def _varying(self) -> list[int]:

@@ -15,6 +15,7 @@ import pandas as pd
 from sklearn.utils import Tags
 
 from tuplet.core.exceptions import InputError, MissingDependencyError
+from tuplet.core.parameters import FUNCTION, Having, Number, check_parameters, declare
 from tuplet.core.typing import Floats, Seed
 from tuplet.local.deep.backend import Dataset, NeuralNetClassifier, to_tensor, torch
 from tuplet.space.features.inputs import Features
@@ -76,6 +77,13 @@ class DeepClassifier(NeuralNetClassifier):
            [1, 0]])
     """
 
+    _parameters = declare(
+        "random_state",
+        image_shape=(Having("a sequence (channels, height, width)", "__iter__"), None),
+        read=(FUNCTION, None),
+        mixup=Number(at_least=0),
+    )
+
     def __init__(
         self,
         module: Any,
@@ -114,7 +122,11 @@ class DeepClassifier(NeuralNetClassifier):
             Classes 0 .. c - 1, each of which must occur.
         sample_weight : array, shape (n,), optional
         """
-        self._check()
+        check_parameters(self)
+        if self.image_shape is not None and self.read is not None:
+            raise InputError(
+                "DeepClassifier: image_shape is for flat columns, read for paths; pass one of them."
+            )
         y = np.asarray(y)
         n_classes = len(np.unique(y))
         if y.dtype.kind not in "iu" or n_classes < 2 or not (y.min() == 0 and y.max() == n_classes - 1):
@@ -134,14 +146,6 @@ class DeepClassifier(NeuralNetClassifier):
             self.fit_loop(rows, rows.y, **fit_params)
             self.notify("on_train_end", X=rows, y=rows.y)
         return self
-
-    def _check(self) -> None:
-        if self.image_shape is not None and self.read is not None:
-            raise InputError(
-                "DeepClassifier: image_shape is for flat columns, read for paths; pass one of them."
-            )
-        if not 0 <= self.mixup < np.inf:
-            raise InputError(f"DeepClassifier: mixup must be a number from 0, found {self.mixup!r}.")
 
     def initialize_module(self) -> Self:
         """Make the network for the classes and columns that `fit` has found."""

@@ -11,7 +11,7 @@ import pandas as pd
 
 from tuplet.core import clock
 from tuplet.core.clock import TimeBudget
-from tuplet.core.exceptions import InputError
+from tuplet.core.parameters import FUNCTION, Having, Number, Whole, declare
 from tuplet.core.progress import Show
 from tuplet.core.typing import Codes, Floats, Seed
 from tuplet.joint.base import JointDistribution
@@ -36,6 +36,7 @@ from tuplet.models.given_edges import Pairs, given_edges
 from tuplet.models.one_per_variable import estimators_by_variable
 from tuplet.space.features.encoding import FeatureEncoder
 from tuplet.space.features.inputs import Features, n_rows
+from tuplet.structure.search import Method
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -147,6 +148,21 @@ class BayesNetClassifier(JointClassifier):
            ['wet', 'yes']], dtype='<U3')
     """
 
+    _parameters = declare(
+        "estimator required forbidden n_jobs random_state progress",
+        max_parents=Whole(at_least=0),
+        parametrisation=("auto", *get_args(Parametrisation)),
+        criterion=(*get_args(Score), FUNCTION),
+        discrete_as=("auto", *get_args(Role)),
+        discrete_features=Having("a sequence of names or positions of columns", "__iter__"),
+        max_feature_parents=Whole(at_least=0),
+        shortlist=("auto", None, Whole(at_least=0)),
+        method=get_args(Method),
+        max_width=("auto", None, Whole(at_least=0)),
+        time_budget=(Number(above=0), None),
+        engine=(Engine, None),
+    )
+
     def __init__(
         self,
         estimator: Any = None,
@@ -209,7 +225,6 @@ class BayesNetClassifier(JointClassifier):
     # -- fitting ------------------------------------------------------------------------------------------
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
-        _check_settings(self)
         rules = given_edges(self, self.max_parents)._asdict()
         budget, rng = TimeBudget(self.time_budget or np.inf), np.random.default_rng(self.random_state)
         scorer = self._scorer(X, codes, sample_weight, budget.after(budget.seconds / 2), rng)
@@ -322,33 +337,6 @@ class BayesNetClassifier(JointClassifier):
         network = LocalNetwork(cast(FactorGraph, joint.distribution), self.parents_, joint.space, row)
         observed = self._network.observed(self._validate(X, self._estimators(joint.space.names)), network.row)
         return replace(network, observed=observed)
-
-
-def _check_settings(model: Any) -> None:
-    for name in ("max_parents", "max_feature_parents"):
-        _require_count(name, getattr(model, name))
-    for name in ("shortlist", "max_width"):
-        if getattr(model, name) not in ("auto", None):
-            _require_count(name, getattr(model, name))
-    _require_choice("discrete_as", model.discrete_as, ("auto", *get_args(Role)))
-    _require_choice("parametrisation", model.parametrisation, ("auto", *get_args(Parametrisation)))
-    if not callable(model.criterion):
-        _require_choice("criterion", model.criterion, get_args(Score))
-    if model.engine is not None and not isinstance(model.engine, Engine):
-        raise InputError(f"BayesNetClassifier: engine must be an Engine or None, found {model.engine!r}.")
-    budget = model.time_budget
-    if budget is not None and not (isinstance(budget, (int, float, np.number)) and budget > 0):
-        raise InputError(f"BayesNetClassifier: time_budget must be a number of seconds, found {budget!r}.")
-
-
-def _require_count(name: str, value: Any) -> None:
-    if not isinstance(value, (int, np.integer)) or value < 0:
-        raise InputError(f"BayesNetClassifier: {name} must be a whole number from 0, found {value!r}.")
-
-
-def _require_choice(name: str, value: Any, choices: Sequence[str]) -> None:
-    if not isinstance(value, str) or value not in choices:
-        raise InputError(f"BayesNetClassifier: {name} must be one of {', '.join(choices)}; found {value!r}.")
 
 
 def _width_limit(max_width: Any, cards: Sequence[int]) -> int | None:

@@ -6,6 +6,7 @@ from typing import Any, final
 
 import numpy as np
 
+from tuplet.core.parameters import declare
 from tuplet.core.typing import Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
@@ -60,6 +61,8 @@ class InstanceLogisticClassifier(JointClassifier):
     array([['dry', 'hat'],
            ['wet', 'umbrella']], dtype='<U8')
     """
+
+    _parameters = declare("estimator n_neighbors standardize n_jobs", use_features=bool)
 
     def __init__(
         self,

@@ -16,6 +16,7 @@ from scipy import sparse
 from sklearn.utils import Tags
 
 from tuplet.core.exceptions import ConvergenceWarning, InputError
+from tuplet.core.parameters import Number, Whole, declare
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
@@ -23,7 +24,6 @@ from tuplet.joint.inference.belief import BeliefPropagation
 from tuplet.joint.inference.engine import Engine, Exact
 from tuplet.joint.inference.factor import Factor
 from tuplet.local.logistic import fit_scaler
-from tuplet.losses.base import is_number
 from tuplet.models.base import JointClassifier
 from tuplet.models.one_per_variable import Link, estimators_by_variable, fit_local_models
 from tuplet.space.features.inputs import Features, n_rows, require_size
@@ -121,6 +121,16 @@ class OutputCodingClassifier(JointClassifier):
            [0, 1, 0]])
     """
 
+    _parameters = declare(
+        "estimator n_jobs",
+        label_weight=Number(at_least=0),
+        n_codes=(Whole(at_least=0), None),
+        C=Number(above=0),
+        max_cuts=Whole(at_least=1),
+        tol=Number(above=0),
+        engine=("auto", Engine),
+    )
+
     def __init__(
         self,
         estimator: Any = None,
@@ -152,7 +162,7 @@ class OutputCodingClassifier(JointClassifier):
     # -- fitting ------------------------------------------------------------------------------------------
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
-        self._check_settings()
+        self._require_binary()
         links = [Link(j, ()) for j in range(self.space_.n_variables)]
         self.models_ = fit_local_models(self, links, X, codes, sample_weight)
         weights = np.ones(len(codes)) if sample_weight is None else sample_weight
@@ -161,32 +171,13 @@ class OutputCodingClassifier(JointClassifier):
         self.scaler_ = fit_scaler(X, sample_weight)
         self._learn_codes(self._numbers(X), codes[:, self.coded_], weights)
 
-    def _check_settings(self) -> None:
+    def _require_binary(self) -> None:
         wide = [name for name, card in zip(self.space_.names, self.space_.cards, strict=True) if card > 2]
         if wide:
             raise InputError(
                 "Only binary classification is supported. The type of the target is multiclass:"
                 f" OutputCodingClassifier codes 0/1 labels, but {wide[0]!r} has more than two; use"
                 " RandomFieldClassifier or ChainClassifier."
-            )
-        for name in ("C", "tol", "max_cuts"):
-            value = getattr(self, name)
-            if not is_number(value) or value <= 0:
-                raise InputError(f"OutputCodingClassifier: {name} must be a number above 0, found {value!r}.")
-        if not isinstance(self.label_weight, (int, float)) or not 0 <= self.label_weight < np.inf:
-            raise InputError(
-                "OutputCodingClassifier: label_weight must be a number, at least 0, found"
-                f" {self.label_weight!r}."
-            )
-        if self.n_codes is not None and (not isinstance(self.n_codes, (int, np.integer)) or self.n_codes < 0):
-            raise InputError(
-                "OutputCodingClassifier: n_codes must be None or an integer, at least 0, found"
-                f" {self.n_codes!r}."
-            )
-        if self.engine != "auto" and not isinstance(self.engine, Engine):
-            raise InputError(
-                "OutputCodingClassifier: engine must be 'auto', tuplet.joint.inference.Exact() or"
-                f" BeliefPropagation(), found {self.engine!r}."
             )
 
     def _numbers(self, X: Features) -> Floats:

@@ -7,8 +7,8 @@ from typing import Any, final
 import numpy as np
 from scipy import sparse
 
-from tuplet.core.exceptions import InputError
 from tuplet.core.parallel import run_many
+from tuplet.core.parameters import declare
 from tuplet.core.typing import Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
@@ -65,6 +65,8 @@ class StackedFeaturesClassifier(JointClassifier):
            ['wet', 'umbrella']], dtype='<U8')
     """
 
+    _parameters = declare("estimator n_folds n_jobs")
+
     def __init__(self, estimator: Any = None, *, n_folds: int = 5, n_jobs: int | None = None) -> None:
         self.estimator = estimator
         self.n_folds = n_folds
@@ -74,10 +76,6 @@ class StackedFeaturesClassifier(JointClassifier):
         return estimators_by_variable(self.estimator, names)
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
-        if not isinstance(self.n_folds, (int, np.integer)) or self.n_folds < 2:
-            raise InputError(
-                f"StackedFeaturesClassifier: n_folds must be an integer above 1, found {self.n_folds!r}."
-            )
         m = len(codes.T)
         self.first_ = self._fit_layer([X] * m, codes, sample_weight)
         held = cross_fit(

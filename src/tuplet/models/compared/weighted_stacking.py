@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any, final
 
 import numpy as np
 
-from tuplet.core.exceptions import InputError
+from tuplet.core.parameters import Number, declare
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
@@ -69,6 +68,10 @@ class WeightedStackingClassifier(JointClassifier):
            ['wet', 'umbrella']], dtype='<U8')
     """
 
+    _parameters = declare(
+        "estimator n_folds n_jobs", correlation=Number(at_least=0), sparsity=Number(at_least=0)
+    )
+
     def __init__(
         self,
         estimator: Any = None,
@@ -88,16 +91,6 @@ class WeightedStackingClassifier(JointClassifier):
         return estimators_by_variable(self.estimator, names)
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
-        if not isinstance(self.n_folds, (int, np.integer)) or self.n_folds < 2:
-            raise InputError(
-                f"WeightedStackingClassifier: n_folds must be an integer above 1, found {self.n_folds!r}."
-            )
-        for name in ("correlation", "sparsity"):
-            value = getattr(self, name)
-            if not isinstance(value, Real) or not 0 <= float(value) < np.inf:
-                raise InputError(
-                    f"WeightedStackingClassifier: {name} must be a number from 0, found {value!r}."
-                )
         held = cross_fit(
             inner_folds(X, codes, sample_weight, self.n_folds, self.space_),
             lambda rows, weights: self._first(take_rows(X, rows), codes[rows], weights),

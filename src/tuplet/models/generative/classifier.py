@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, final
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, final, get_args
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from tuplet.core.delegates import delegate
 from tuplet.core.exceptions import InputError
+from tuplet.core.parameters import Number, Whole, declare
 from tuplet.core.typing import UNKNOWN, Codes, Floats, Seed
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
@@ -129,6 +130,19 @@ class GenerativeBayesNetClassifier(JointClassifier):
     1     0   no
     """
 
+    _parameters = declare(
+        "n_bins random_state",
+        structure=get_args(Structure),
+        criterion=("auto", "bic", "aic", "k2", "bdeu"),
+        max_parents=(Whole(at_least=1), None),
+        max_component=(Whole(at_least=1), None),
+        max_width=(Whole(at_least=1), None),
+        moves=("insertions", "swaps"),
+        n_starts=Whole(at_least=1),
+        smoothing=Number(above=0),
+        engine=(Engine, None),
+    )
+
     _encodes_features: ClassVar[bool] = False
 
     def __init__(
@@ -164,7 +178,13 @@ class GenerativeBayesNetClassifier(JointClassifier):
     # -- fitting ------------------------------------------------------------------------------------------
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
-        options = self._options()
+        options = LearnerOptions(
+            max_component=self.max_component,
+            max_width=self.max_width,
+            moves=self.moves,
+            n_starts=self.n_starts,
+            random_state=self.random_state,
+        )
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
         self.columns_ = DiscreteColumns.learn(X, [str(name) for name in names], self.n_bins, sample_weight)
         rows = np.hstack([codes, self.columns_.codes(X)])
@@ -189,28 +209,6 @@ class GenerativeBayesNetClassifier(JointClassifier):
         )
         self._take(graph, tables)
         self.score_ = scorer.total(graph.parents)
-
-    def _options(self) -> LearnerOptions:
-        """Check the parameters; return those of the learners."""
-        for name, least in (("max_parents", 1), ("n_bins", 2)):
-            value = getattr(self, name)
-            whole = isinstance(value, (int, np.integer)) and value >= least
-            if not whole and not (name == "max_parents" and value is None):
-                raise InputError(
-                    f"GenerativeBayesNetClassifier: {name} must be a whole number from {least}, found"
-                    f" {value!r}."
-                )
-        if not isinstance(self.smoothing, (int, float)) or not 0 < self.smoothing < np.inf:
-            raise InputError(
-                f"GenerativeBayesNetClassifier: smoothing must be a number above 0, found {self.smoothing!r}."
-            )
-        return LearnerOptions(
-            max_component=self.max_component,
-            max_width=self.max_width,
-            moves=self.moves,
-            n_starts=self.n_starts,
-            random_state=self.random_state,
-        )
 
     def _take(self, graph: ThreePartGraph, tables: list[Floats]) -> None:
         self.graph_ = graph

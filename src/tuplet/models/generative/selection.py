@@ -12,6 +12,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from tuplet.core.exceptions import InputError
+from tuplet.core.parameters import Whole, check_parameters, declare
 from tuplet.models.generative.networks.scores import CountScorer
 from tuplet.space.classes import ClassSpace
 from tuplet.space.features.discrete import DiscreteColumns
@@ -55,18 +56,15 @@ class InformationGainFilter(TransformerMixin, BaseEstimator):
     ['signal']
     """
 
+    _parameters = declare("n_bins", n_per_class=Whole(at_least=1))
+
     def __init__(self, n_per_class: int = 2, *, n_bins: int = 5) -> None:
         self.n_per_class = n_per_class
         self.n_bins = n_bins
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn which features to keep from X (n, d) and labels y (n, m)."""
-        for name, least in (("n_per_class", 1), ("n_bins", 2)):
-            value = getattr(self, name)
-            if not isinstance(value, (int, np.integer)) or value < least:
-                raise InputError(
-                    f"InformationGainFilter: {name} must be a whole number from {least}, found {value!r}."
-                )
+        check_parameters(self)
         if y is None:
             raise InputError("InformationGainFilter requires y to be passed, but the target y is None.")
         X = validated_columns(self, X, reset=True)

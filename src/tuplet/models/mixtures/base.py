@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, final
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, final, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -13,12 +13,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from tuplet.core.delegates import delegate
 from tuplet.core.exceptions import InputError
+from tuplet.core.parameters import Number, declare
 from tuplet.core.progress import Show
 from tuplet.core.typing import Codes, Floats, Seed
 from tuplet.joint.base import JointDistribution, Ranking
 from tuplet.joint.mixture import Mixture
 from tuplet.local.cross_fitting import inner_folds
-from tuplet.losses.base import is_number
 from tuplet.models.base import JointClassifier
 from tuplet.models.mixtures.em import EMSettings, MixtureState
 from tuplet.models.mixtures.growth import ComponentSource, Growth, grow, refit_all
@@ -40,9 +40,8 @@ _HOTTEST, _COLDEST = 1.0, 0.05
 
 
 class Sizes(NamedTuple):
-    """How many components are wanted, and what they are called in parameters: n_trees, max_trees."""
+    """How many components are wanted."""
 
-    called: str
     wanted: int | Literal["auto"]
     limit: int  # for "auto"
 
@@ -52,6 +51,10 @@ class GrownMixture(JointClassifier):
 
     Attributes, parameters and notes are those of `MixtureClassifier`.
     """
+
+    _parameters = declare(
+        "max_iter random_state progress", tol=Number(at_least=0), map_inference=get_args(MapInference)
+    )
 
     tol: float
     max_iter: int
@@ -77,8 +80,7 @@ class GrownMixture(JointClassifier):
     # -- fitting ------------------------------------------------------------------------------------------
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
-        self._check()
-        _, wanted, limit = self._sizes
+        wanted, limit = self._sizes
         rng = np.random.default_rng(self.random_state)
         self._seed = int(rng.integers(2**31 - 1))
         weight = np.ones(len(codes)) if sample_weight is None else sample_weight
@@ -94,22 +96,6 @@ class GrownMixture(JointClassifier):
             state, info = refit_all(lambda: source(None), growth, weight, em)
         self._keep(growth, state)
         self.log_likelihood_path_, self.n_iter_, self.converged_ = info
-
-    def _check(self) -> None:
-        of, sizes = type(self).__name__, self._sizes
-        counts = {f"max_{sizes.called}": sizes.limit, "max_iter": self.max_iter}
-        if sizes.wanted != "auto":
-            counts[f"n_{sizes.called}"] = sizes.wanted
-        for name, value in counts.items():
-            if not isinstance(value, (int, np.integer)) or value < 1:
-                also = " or 'auto'" if name.startswith("n_") else ""
-                raise InputError(f"{of}: {name} must be a positive integer{also}, found {value!r}.")
-        if not is_number(self.tol) or self.tol < 0:
-            raise InputError(f"{of}: tol must be a number >= 0, found {self.tol!r}.")
-        if self.map_inference not in ("exact", "annealing"):
-            raise InputError(
-                f"{of}: map_inference must be 'exact' or 'annealing', found {self.map_inference!r}."
-            )
 
     def _held_out(self, X: Features, codes: Codes, sample_weight: Floats | None) -> Floats:
         """Weights (n,) of the rows that validate; all zero where there are too few rows for that."""

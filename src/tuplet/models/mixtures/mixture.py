@@ -9,11 +9,10 @@ from typing import Any, Literal, final
 import numpy as np
 from sklearn.base import clone
 
-from tuplet.core.exceptions import InputError
+from tuplet.core.parameters import Having, Whole, declare
 from tuplet.core.progress import Show
 from tuplet.core.typing import Codes, Floats, Seed
 from tuplet.joint.base import JointDistribution
-from tuplet.models.base import JointClassifier
 from tuplet.models.chain import ChainClassifier
 from tuplet.models.mixtures.base import GrownMixture, MakeSource, MapInference, Sizes
 from tuplet.space.classes import ClassSpace
@@ -92,6 +91,12 @@ class MixtureClassifier(GrownMixture):
     ((2,), (100, 2))
     """
 
+    _parameters = GrownMixture._parameters | declare(
+        component=(Having("a model of Tuplet, such as ChainClassifier(...)", "_fit_codes"), None),
+        n_components=("auto", Whole(at_least=1)),
+        max_components=Whole(at_least=1),
+    )
+
     _encodes_features = False  # components do, each in its own way
 
     _keeps_frames = True
@@ -119,17 +124,10 @@ class MixtureClassifier(GrownMixture):
 
     @property
     def _sizes(self) -> Sizes:
-        return Sizes("components", self.n_components, self.max_components)
+        return Sizes(self.n_components, self.max_components)
 
     def _model(self) -> Any:
-        if self.component is None:
-            return ChainClassifier(order="random")
-        if not isinstance(self.component, JointClassifier):
-            raise InputError(
-                f"MixtureClassifier: component must be a model of Tuplet, found {self.component!r}; wrap a"
-                " scikit-learn classifier in one, such as ChainClassifier."
-            )
-        return self.component
+        return ChainClassifier(order="random") if self.component is None else self.component
 
     def _estimators(self, names: tuple[str, ...] | None = None) -> list[Any]:
         return list(self._model()._estimators(names))

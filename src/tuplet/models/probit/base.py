@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 import pandas as pd
@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tuplet.core.delegates import delegate
 from tuplet.core.exceptions import ConvergenceWarning, InputError, TupletWarning
+from tuplet.core.parameters import Number, Whole, declare
 from tuplet.core.progress import Show
 from tuplet.core.typing import UNKNOWN, Codes, Floats, Seed
 from tuplet.joint.base import JointDistribution
@@ -55,6 +56,18 @@ class ProbitModel(JointClassifier):
     A subclass defines `_mean_settings`; its `_predictors` may transform the features.
     """
 
+    _parameters = declare(
+        "n_chains random_state n_jobs progress",
+        n_burn=Whole(at_least=0),
+        n_draws=Whole(at_least=1),
+        thin=Whole(at_least=1),
+        correlation=get_args(Correlation),
+        prior=get_args(Prior),
+        eta=Number(above=0),
+        n_factors=Whole(at_least=1),
+        warm_start=bool,
+    )
+
     n_burn: int
     n_draws: int
     thin: int
@@ -72,7 +85,7 @@ class ProbitModel(JointClassifier):
 
     @abstractmethod
     def _mean_settings(self) -> MeanSettings:
-        """Check the settings of the mean functions and return them."""
+        """Return the settings of the mean functions."""
 
     def _learn_predictors(self, X: Floats) -> None:
         """Learn from all rows what `_predictors` needs."""
@@ -83,7 +96,6 @@ class ProbitModel(JointClassifier):
     # -- fitting ------------------------------------------------------------------------------------------
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
-        self._check_settings()
         name = type(self).__name__
         _require_binary(self.space_, name)
         X = _dense(X)
@@ -208,22 +220,6 @@ class ProbitModel(JointClassifier):
                 ConvergenceWarning,
             )
 
-    def _check_settings(self) -> None:
-        for name, least in (("n_burn", 0), ("n_draws", 1), ("thin", 1), ("n_chains", 1), ("n_factors", 1)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-                self._refuse(name, f"an integer of at least {least}")
-        require_number(self, "eta")
-        for name, values in (
-            ("correlation", ("hmc", "metropolis", "factors", "identity")),
-            ("prior", ("lkj", "inverse-wishart")),
-        ):
-            if getattr(self, name) not in values:
-                self._refuse(name, "one of " + ", ".join(map(repr, values)))
-
-    def _refuse(self, name: str, wanted: str) -> None:
-        raise InputError(f"{type(self).__name__}: {name} must be {wanted}, found {getattr(self, name)!r}.")
-
     # -- prediction ---------------------------------------------------------------------------------------
 
     def _predict_joint(self, X: Features) -> JointDistribution:
@@ -280,14 +276,6 @@ class ProbitModel(JointClassifier):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
-
-
-def require_number(model: ProbitModel, name: str, *, above: float = 0.0) -> None:
-    """Raise `InputError` unless a setting is a finite number above a limit."""
-    value = getattr(model, name)
-    number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
-    if not number or not above < value < np.inf:
-        model._refuse(name, f"a number above {above:g}")
 
 
 def _dense(X: Features) -> Floats:

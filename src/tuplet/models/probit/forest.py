@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Literal, final
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from tuplet.core.parameters import Number, Whole, declare
 from tuplet.core.progress import Show
 from tuplet.core.typing import Seed
-from tuplet.models.probit.base import ProbitModel, require_number
+from tuplet.models.probit.base import ProbitModel
 from tuplet.models.probit.sampling.correlation import Correlation, Prior
 from tuplet.models.probit.sampling.forests import ForestSettings, load_features
 from tuplet.models.probit.sampling.summary import inclusion_table
@@ -104,6 +105,14 @@ class ProbitForestClassifier(ProbitModel):
            [0, 0]])
     """
 
+    _parameters = ProbitModel._parameters | declare(
+        n_trees=Whole(at_least=1),
+        shrinkage=("learn", Number(above=0)),
+        alpha=Number(above=0, below=1),
+        beta=Number(at_least=0),
+        select_features=bool,
+    )
+
     def __init__(
         self,
         n_trees: int = 20,
@@ -145,15 +154,6 @@ class ProbitForestClassifier(ProbitModel):
 
     def _mean_settings(self) -> ForestSettings:
         load_features(np.zeros((1, 1)))  # a missing stochtree is an error before anything runs
-        whole = isinstance(self.n_trees, (int, np.integer)) and not isinstance(self.n_trees, bool)
-        if not whole or self.n_trees < 1:
-            self._refuse("n_trees", "an integer of at least 1")
-        require_number(self, "alpha")
-        if not self.alpha < 1:
-            self._refuse("alpha", "a number below 1")
-        require_number(self, "beta", above=-1e-300)
-        if self.shrinkage != "learn":
-            require_number(self, "shrinkage")
         r = None if self.shrinkage == "learn" else float(self.shrinkage)
         return ForestSettings(
             int(self.n_trees),

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import clone
 
 from tuplet.core.exceptions import InputError
+from tuplet.core.parameters import FUNCTION, Having, declare
 from tuplet.core.progress import Show
 from tuplet.core.typing import Floats, Seed
 from tuplet.models.probit.base import ProbitModel
@@ -63,6 +64,10 @@ class ProbitClassifier(ProbitModel):
            [0, 0]])
     """
 
+    _parameters = ProbitModel._parameters | declare(
+        predictors=(FUNCTION, Having("a scikit-learn transformer", "transform"), None)
+    )
+
     def __init__(
         self,
         predictors: Callable[[Floats], Any] | Any = None,
@@ -98,12 +103,8 @@ class ProbitClassifier(ProbitModel):
         return LinearSettings()
 
     def _learn_predictors(self, X: Floats) -> None:
-        if self.predictors is None or hasattr(self.predictors, "transform"):
-            self.transformer_ = None if self.predictors is None else clone(self.predictors).fit(X)
-        elif callable(self.predictors):
-            self.transformer_ = None
-        else:
-            self._refuse("predictors", "a function, a scikit-learn transformer or None")
+        fitted = hasattr(self.predictors, "transform")
+        self.transformer_ = clone(self.predictors).fit(X) if fitted else None
 
     def _predictors(self, X: Floats) -> Floats:
         if self.predictors is None:

@@ -12,7 +12,8 @@ from scipy.optimize import minimize
 from scipy.sparse import csgraph
 from scipy.special import logsumexp
 
-from tuplet.core.exceptions import ConvergenceWarning, InputError, IntractableError
+from tuplet.core.exceptions import ConvergenceWarning, IntractableError
+from tuplet.core.parameters import PAIRS, Number, Whole, declare
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
@@ -21,7 +22,6 @@ from tuplet.joint.inference.engine import Engine, Exact
 from tuplet.joint.inference.factor import Factor
 from tuplet.joint.inference.plan import make_plan
 from tuplet.local.logistic import fit_scaler
-from tuplet.losses.base import is_number
 from tuplet.models.base import JointClassifier
 from tuplet.models.given_edges import edge_positions
 from tuplet.models.random_field.field import FieldWeights, PairwiseField
@@ -110,6 +110,16 @@ class RandomFieldClassifier(JointClassifier):
     array([0.2])
     """
 
+    _parameters = declare(
+        "max_iter",
+        edges=("all", "tree", Whole(at_least=0), PAIRS),
+        pairwise=("constant", "linear"),
+        likelihood=("auto", "exact", "pseudo"),
+        C=Number(above=0),
+        tol=Number(above=0),
+        engine=("auto", Engine),
+    )
+
     def __init__(
         self,
         edges: Literal["all", "tree"] | int | Sequence[tuple[int | str, int | str]] = "all",
@@ -132,7 +142,6 @@ class RandomFieldClassifier(JointClassifier):
     # -- fitting ------------------------------------------------------------------------------------------
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
-        self._check_settings()
         weights = np.ones(len(codes)) if sample_weight is None else sample_weight
         self.scaler_ = fit_scaler(X, sample_weight)
         X = self.scaler_.transform(X)
@@ -149,38 +158,13 @@ class RandomFieldClassifier(JointClassifier):
         self.engine_ = self._choose_engine()
         self.pair_weights_ = [table[..., 0] for table in self._full_pairs(self.weights_.pair[-1:])]
 
-    def _check_settings(self) -> None:
-        for name, values in (
-            ("pairwise", ("constant", "linear")),
-            ("likelihood", ("auto", "exact", "pseudo")),
-        ):
-            if getattr(self, name) not in values:
-                raise InputError(
-                    f"RandomFieldClassifier: {name} must be one of {', '.join(map(repr, values))}, found"
-                    f" {getattr(self, name)!r}."
-                )
-        for name in ("C", "tol", "max_iter"):
-            value = getattr(self, name)
-            if not is_number(value) or value <= 0:
-                raise InputError(f"RandomFieldClassifier: {name} must be a number above 0, found {value!r}.")
-        if self.engine != "auto" and not isinstance(self.engine, Engine):
-            raise InputError(
-                "RandomFieldClassifier: engine must be 'auto', tuplet.joint.inference.Exact() or"
-                f" BeliefPropagation(), found {self.engine!r}."
-            )
-
     def _given_edges(self) -> list[tuple[int, int]] | None:
         """Return the edges that follow from the settings, None if they are to be learned."""
         every = list(combinations(range(self.space_.n_variables), 2))
-        if isinstance(self.edges, str) and self.edges in ("all", "tree"):
+        if isinstance(self.edges, str):
             return every if self.edges == "all" else None
-        if isinstance(self.edges, (int, np.integer)) and not isinstance(self.edges, bool) and self.edges >= 0:
+        if isinstance(self.edges, (int, np.integer)):
             return None if self.edges < len(every) else every
-        if isinstance(self.edges, str) or not isinstance(self.edges, (Sequence, np.ndarray)):
-            raise InputError(
-                "RandomFieldClassifier: edges must be 'all', 'tree', the number of edges, or a list of pairs"
-                f" of class variables; found {self.edges!r}."
-            )
         return list(dict.fromkeys((min(edge), max(edge)) for edge in edge_positions(self, "edges")))
 
     def _learn_edges(

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Literal, final, get_args
+from typing import Any, Literal, final
 
 import numpy as np
 from scipy.special import expit, logit, softmax
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
-from tuplet.core.exceptions import InputError
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.local.calibration import best_power
 
@@ -61,10 +60,6 @@ def learn_calibrator(
     >>> learn_calibrator("temperature", proba, codes).apply(proba[:1]).round(2)
     array([[0.7, 0.3]])
     """
-    if kind not in get_args(CalibrationKind):
-        raise InputError(
-            f"calibration must be one of {', '.join(get_args(CalibrationKind))}; found {kind!r}."
-        )
     known = np.flatnonzero(codes != UNKNOWN)
     weight = np.ones(len(known)) if weights is None else weights[known]
     proba, codes = proba[known], codes[known]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from copy import copy
-from typing import TYPE_CHECKING, Any, Literal, final
+from typing import TYPE_CHECKING, Any, Literal, final, get_args
 
 import numpy as np
 import pandas as pd
@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tuplet.core.delegates import delegate
 from tuplet.core.exceptions import InputError
+from tuplet.core.parameters import Whole, declare
 from tuplet.core.progress import Show
 from tuplet.core.typing import UNKNOWN, Codes, Floats, Seed
 from tuplet.joint.base import JointDistribution
@@ -114,6 +115,19 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
     ['wet -> rain  (p = 1)']
     """
 
+    _parameters = declare(
+        "rules n_folds random_state n_jobs progress",
+        estimators=object,
+        n_rules=("auto", Whole(at_least=0)),
+        calibration=get_args(CalibrationKind),
+        prefit=bool,
+        multi_output=bool,
+        priors=(Mapping, None),
+        learner=get_args(Learner),
+        max_rules=Whole(at_least=0),
+        max_scope=Whole(at_least=2),
+    )
+
     _encodes_features = False  # each classifier has its own view of the columns
     _keeps_frames = True
     _takes_unlabelled = True  # rules may determine them
@@ -159,7 +173,11 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
     # -- fitting ------------------------------------------------------------------------------------------
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
-        self._check_settings()
+        if self.multi_output and (self.estimators is None or isinstance(self.estimators, Mapping)):
+            raise InputError(
+                "RuleStackingClassifier: multi_output=True needs one classifier of all class variables in"
+                f" estimators; found {self.estimators!r}."
+            )
         space = self.space_
         experts = compile_expert_rules(read_rules(self.rules, space), space)
         labelled = (codes != UNKNOWN).any(axis=0)
@@ -184,28 +202,6 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
         }
         self._learn_rules(held, codes, experts)
         self.sources_ = [source.fitted(X, space, codes, sample_weight) for source in sources]
-
-    def _check_settings(self) -> None:
-        for name, least in (("n_folds", 2), ("max_rules", 0), ("max_scope", 2)):
-            value = getattr(self, name)
-            if not isinstance(value, (int, np.integer)) or value < least:
-                raise InputError(
-                    f"RuleStackingClassifier: {name} must be an integer from {least}, found {value!r}."
-                )
-        n_rules = self.n_rules
-        if n_rules != "auto" and (not isinstance(n_rules, (int, np.integer)) or n_rules < 0):
-            raise InputError(
-                f'RuleStackingClassifier: n_rules must be "auto" or an integer from 0, found {n_rules!r}.'
-            )
-        if self.multi_output and (self.estimators is None or isinstance(self.estimators, Mapping)):
-            raise InputError(
-                "RuleStackingClassifier: multi_output=True needs one classifier of all class variables in"
-                f" estimators, found {self.estimators!r}."
-            )
-        if self.learner not in ("greedy", "paper"):
-            raise InputError(
-                f'RuleStackingClassifier: learner must be "greedy" or "paper", found {self.learner!r}.'
-            )
 
     def _learn_priors(self, codes: Codes, sample_weight: Floats | None) -> None:
         weights = np.ones(len(codes)) if sample_weight is None else sample_weight

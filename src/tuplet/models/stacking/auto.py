@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from tuplet.core.clock import TimeBudget
 from tuplet.core.delegates import delegate
 from tuplet.core.exceptions import InputError
+from tuplet.core.parameters import declare
 from tuplet.core.progress import Progress, Show, duration_text
 from tuplet.core.typing import Codes, Floats, Seed
 from tuplet.joint.base import JointDistribution
@@ -26,7 +27,7 @@ from tuplet.models.stacking.candidates import (
     quick_model,
     rule_candidates,
 )
-from tuplet.models.stacking.classifier import named_models
+from tuplet.models.stacking.classifier import MODELS, named_models
 from tuplet.models.stacking.clock import Crew
 from tuplet.models.stacking.held_out import Rows, fit_on, folds_of
 from tuplet.models.stacking.race import Race
@@ -108,6 +109,10 @@ class AutoJointClassifier(JointClassifier):
     {'quick chain of logistic': 1.0}
     """
 
+    _parameters = declare(
+        "time_budget rules cv temperature random_state n_jobs progress", models=(MODELS, None)
+    )
+
     _encodes_features = False  # each model has its own view of them
     _keeps_frames = True
     _drops_unweighted = False  # cv may name rows by position
@@ -139,18 +144,18 @@ class AutoJointClassifier(JointClassifier):
     # -- fitting ------------------------------------------------------------------------------------------
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
-        clock = TimeBudget(self._checked_budget())
+        clock = TimeBudget(float(self.time_budget))
         rows = Rows(X, codes, sample_weight, self.space_)
         candidates = self._candidates(rows)
         folds = folds_of(rows, self.cv)
-        n_workers, no_time = self._n_workers(), f"No time to compare models in {self.time_budget:g} s"
+        no_time = f"No time to compare models in {self.time_budget:g} s"
         if not folds or clock.seconds < _WORTHWHILE:
             self._keep_quick(rows, no_time if folds else "Too few rows to hold any out")
             self.leaderboard_, self.race_ = _board([], self.weights_), _course([])
             return
         self._keep_quick(rows, no_time)
         with (
-            Crew(rows, n_workers, clock) as crew,
+            Crew(rows, int(effective_n_jobs(self.n_jobs)), clock) as crew,
             Progress("Trying models", round(clock.seconds), show=self.progress) as progress,
         ):
             told = _Ticker(progress, clock)
@@ -159,15 +164,6 @@ class AutoJointClassifier(JointClassifier):
             self._keep_best(race)
             progress.total = progress.done
         self._sum_up(race, clock)
-
-    def _checked_budget(self) -> float:
-        budget = self.time_budget
-        if not isinstance(budget, (int, float, np.number)) or not 0 < budget < np.inf:
-            raise InputError(
-                f"AutoJointClassifier: time_budget must be a number of seconds, found {budget!r};"
-                " 60 is a good start."
-            )
-        return float(budget)
 
     def _candidates(self, rows: Rows) -> list[Candidate]:
         if self.models is None:
@@ -181,15 +177,6 @@ class AutoJointClassifier(JointClassifier):
         RuleSet(self.rules).compile(rows.space)  # a name that nobody knows is an error at once
         rng = np.random.default_rng(self.random_state)
         return [candidate.seeded(rng) for candidate in found]
-
-    def _n_workers(self) -> int:
-        try:
-            return int(effective_n_jobs(self.n_jobs))
-        except (TypeError, ValueError):
-            raise InputError(
-                f"AutoJointClassifier: n_jobs must be a number of processes or -1 for all cores, found"
-                f" {self.n_jobs!r}."
-            ) from None
 
     def _keep_quick(self, rows: Rows, reason: str) -> None:
         """Have something to return whatever comes."""

@@ -11,6 +11,7 @@ from sklearn.utils import Tags, get_tags
 
 from tuplet.core.exceptions import InputError
 from tuplet.core.parallel import run_many
+from tuplet.core.parameters import Having, declare
 from tuplet.core.progress import Progress, Show
 from tuplet.core.typing import Codes, Floats, Seed
 from tuplet.joint.base import JointDistribution
@@ -21,6 +22,8 @@ from tuplet.models.stacking.held_out import HeldOut, Rows, fit_on, folds_of, jud
 from tuplet.models.stacking.tempering import n_tables
 from tuplet.space.features.estimators import seeded
 from tuplet.space.features.inputs import Features
+
+MODELS = Having("a list or a mapping of models", "__iter__")
 
 
 @final
@@ -89,6 +92,8 @@ class JointStackingClassifier(JointClassifier):
     >>> model.log_likelihood_ > max(model.log_likelihoods_.values()) - 1e-6
     True
     """
+
+    _parameters = declare("cv temperature random_state n_jobs progress", models=MODELS, gate=bool)
 
     _encodes_features = False  # each model has its own view of them
     _keeps_frames = True
@@ -198,8 +203,6 @@ def _pairs(models: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(models, Mapping):
         yield from ((str(name), model) for name, model in models.items())
         return
-    if isinstance(models, (str, JointClassifier)) or not hasattr(models, "__iter__"):
-        raise InputError(f"models must be a list or a mapping of models, found {models!r}.")
     entries = list(models)
     alone = [entry for entry in entries if not isinstance(entry, tuple)]
     count, seen = Counter(_called(entry) for entry in alone), Counter[str]()

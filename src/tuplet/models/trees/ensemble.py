@@ -6,14 +6,14 @@ from typing import Any, Literal, final
 
 import numpy as np
 
-from tuplet.core.exceptions import InputError
+from tuplet.core.parameters import Whole, declare
 from tuplet.core.typing import Codes, Floats, Seed
 from tuplet.joint.base import JointDistribution
 from tuplet.local.criteria import Parametrisation
 from tuplet.models.base import JointClassifier
 from tuplet.models.mixtures.base import mixture_of
 from tuplet.models.one_per_variable import estimators_by_variable
-from tuplet.models.trees.learners import make_trees, random_tree
+from tuplet.models.trees.learners import TREE_PARAMETERS, make_trees, random_tree
 from tuplet.models.trees.logistic import joints_of
 from tuplet.space.features.inputs import Features, n_rows
 from tuplet.structure.parents import ParentSets
@@ -57,6 +57,8 @@ class TreeEnsembleClassifier(JointClassifier):
     [((), (0,)), ((1,), ())]
     """
 
+    _parameters = TREE_PARAMETERS | declare(n_trees=Whole(at_least=1))
+
     def __init__(
         self,
         estimator: Any = None,
@@ -82,10 +84,6 @@ class TreeEnsembleClassifier(JointClassifier):
         return estimators_by_variable(self.estimator, names)
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
-        if not isinstance(self.n_trees, (int, np.integer)) or self.n_trees < 1:
-            raise InputError(
-                f"TreeEnsembleClassifier: n_trees must be a positive integer, found {self.n_trees!r}."
-            )
         rng = np.random.default_rng(self.random_state)
         self.parents_ = _random_trees(self.space_.n_variables, self.n_trees, rng)
         trees = make_trees(self, X, codes, sample_weight, rng)

@@ -4,23 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol, Self, final
+from typing import Any, Literal, Protocol, Self, final, get_args
 
 import numpy as np
 
-from tuplet.core.exceptions import InputError
+from tuplet.core.parameters import Number, declare
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.graph import FactorGraph
 from tuplet.joint.inference.factor import Factor
 from tuplet.local.base import LocalModel
 from tuplet.local.criteria import Parametrisation
 from tuplet.local.families import FamilyScorer
-from tuplet.losses.base import is_number
 from tuplet.models.trees.edge_scores import EdgeScores
 from tuplet.models.trees.logistic import LogisticTreeLearner, TreeSettings
 from tuplet.space.features.inputs import Features, n_rows
 from tuplet.structure.candidates import Family
 from tuplet.structure.parents import ParentSets
+
+TREE_PARAMETERS = declare(
+    "estimator n_folds random_state n_jobs",
+    parametrisation=get_args(Parametrisation),
+    C=("auto", Number(above=0)),
+    C_shift=("auto", Number(above=0)),
+)
+"""Parameters of all models of trees."""
+
+EDGE_PARAMETERS = declare("required forbidden", screening=("auto", None, Number(above=0)))
+"""Parameters of those that learn edges."""
 
 
 class Tree(Protocol):
@@ -81,7 +91,6 @@ def make_trees(
     like : TreeLearner, optional
         An earlier learner, whose choices are kept.
     """
-    _check(model)
     cards, n_folds = model.space_.cards, int(model.n_folds)
     if isinstance(like, _ClassifierTreeLearner):
         return like
@@ -227,27 +236,6 @@ class _ClassifierTreeLearner:
             n_jobs=self.n_jobs,
             random_state=self.seed,
         )
-
-
-def _check(model: Any) -> None:
-    name, n_folds = type(model).__name__, model.n_folds
-    if model.parametrisation not in ("split", "inputs"):
-        raise InputError(
-            f"{name}: parametrisation must be 'split' or 'inputs', found {model.parametrisation!r}."
-        )
-    if not isinstance(n_folds, (int, np.integer)) or n_folds < 2:
-        raise InputError(f"{name}: n_folds must be an integer of at least 2, found {n_folds!r}.")
-    for setting in ("C", "C_shift"):
-        value = getattr(model, setting)
-        if value != "auto" and not _is_positive(value):
-            raise InputError(f"{name}: {setting} must be 'auto' or a number > 0, found {value!r}.")
-    screening = getattr(model, "screening", None)
-    if screening not in ("auto", None) and not _is_positive(screening):
-        raise InputError(f"{name}: screening must be 'auto', None or a number > 0, found {screening!r}.")
-
-
-def _is_positive(value: Any) -> bool:
-    return is_number(value) and bool(value > 0)
 
 
 def _falls(before: Floats, after: Floats, weight: Floats | None) -> bool:

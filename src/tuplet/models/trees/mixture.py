@@ -9,6 +9,7 @@ from typing import Any, Literal, final
 
 import numpy as np
 
+from tuplet.core.parameters import Whole, declare
 from tuplet.core.progress import Show
 from tuplet.core.typing import Codes, Floats, Seed
 from tuplet.joint.base import JointDistribution
@@ -17,7 +18,7 @@ from tuplet.models.given_edges import Pairs, given_edges
 from tuplet.models.mixtures.base import GrownMixture, MakeSource, MapInference, Sizes
 from tuplet.models.mixtures.growth import ComponentSource
 from tuplet.models.one_per_variable import estimators_by_variable
-from tuplet.models.trees.learners import TreeLearner, make_trees
+from tuplet.models.trees.learners import EDGE_PARAMETERS, TREE_PARAMETERS, TreeLearner, make_trees
 from tuplet.models.trees.logistic import joints_of
 from tuplet.space.features.inputs import Features
 from tuplet.structure.parents import Edge, ParentSets, edges
@@ -112,6 +113,13 @@ class TreeMixtureClassifier(GrownMixture):
     array([ True,  True])
     """
 
+    _parameters = (
+        GrownMixture._parameters
+        | TREE_PARAMETERS
+        | EDGE_PARAMETERS
+        | declare(n_trees=("auto", Whole(at_least=1)), max_trees=Whole(at_least=1))
+    )
+
     def __init__(
         self,
         estimator: Any = None,
@@ -154,7 +162,7 @@ class TreeMixtureClassifier(GrownMixture):
 
     @property
     def _sizes(self) -> Sizes:
-        return Sizes("trees", self.n_trees, self.max_trees)
+        return Sizes(self.n_trees, self.max_trees)
 
     @property
     def parents_(self) -> tuple[ParentSets, ...]:

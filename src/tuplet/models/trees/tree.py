@@ -9,6 +9,7 @@ import pandas as pd
 
 from tuplet.core.delegates import delegate
 from tuplet.core.exceptions import InputError
+from tuplet.core.parameters import PAIRS, declare
 from tuplet.core.typing import Codes, Floats, Seed
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
@@ -17,7 +18,7 @@ from tuplet.models.base import JointClassifier
 from tuplet.models.explanation import LocalNetwork
 from tuplet.models.given_edges import Pairs, given_edges, given_parents
 from tuplet.models.one_per_variable import estimators_by_variable
-from tuplet.models.trees.learners import make_trees, random_tree
+from tuplet.models.trees.learners import EDGE_PARAMETERS, TREE_PARAMETERS, make_trees, random_tree
 from tuplet.space.features.inputs import Features
 from tuplet.structure.parents import ParentSets
 from tuplet.structure.trees import best_forest
@@ -103,6 +104,8 @@ class TreeClassifier(JointClassifier):
     array([[ True,  True,  True]])
     """
 
+    _parameters = TREE_PARAMETERS | EDGE_PARAMETERS | declare(structure=("learn", "random", PAIRS))
+
     def __init__(
         self,
         estimator: Any = None,
@@ -151,11 +154,6 @@ class TreeClassifier(JointClassifier):
         named = not isinstance(self.structure, str)
         if not named and self.structure == "learn":
             return None
-        if not named and self.structure != "random":
-            raise InputError(
-                "TreeClassifier: structure must be 'learn', 'random' or a sequence of (parent, child), found"
-                f" {self.structure!r}."
-            )
         if len(self.required) or len(self.forbidden):
             raise InputError(
                 "TreeClassifier: required and forbidden edges are for structure='learn'; leave them out, or"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypeAlias, final
@@ -54,8 +54,6 @@ def named_columns(named: Sequence[int | str], names: Sequence[str], known: bool)
     known : bool
         Whether the columns have names at all.
     """
-    if isinstance(named, str) or not isinstance(named, Iterable):
-        raise InputError(f"discrete_features must be a list of columns, found {named!r}; pass [{named!r}].")
     positions = []
     for each in named:
         if isinstance(each, str):

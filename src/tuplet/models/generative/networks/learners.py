@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from tuplet.core.exceptions import InputError
 from tuplet.core.typing import Seed
 from tuplet.models.generative.networks.kernels import (
     Rules,
@@ -68,16 +67,6 @@ class LearnerOptions:
     n_starts: int = 3
     random_state: Seed = None
 
-    def __post_init__(self) -> None:
-        for name in ("max_component", "max_width", "n_starts"):
-            value = getattr(self, name)
-            optional = name != "n_starts"
-            whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-            if not (optional and value is None) and (not whole or value < 1):
-                raise InputError(f"{name} must be a whole number from 1, found {value!r}.")
-        if self.moves not in ("insertions", "swaps"):
-            raise InputError(f"moves must be 'insertions' or 'swaps', found {self.moves!r}.")
-
 
 def default_criterion(structure: Structure) -> Criterion:
     """Return what a learner maximises in the paper: the K2 metric for "pure-filter", else BIC."""
@@ -104,8 +93,6 @@ def learn_structure(
     ((), (0,), (0,), (0,))
     """
     options = LearnerOptions() if options is None else options
-    if structure not in get_args(Structure):
-        raise InputError(f"structure must be one of {', '.join(get_args(Structure))}; found {structure!r}.")
     return ThreePartGraph(_parents(scorer, structure, options), scorer.n_classes)
 
 
