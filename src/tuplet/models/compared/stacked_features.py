@@ -12,8 +12,8 @@ from tuplet.core.parallel import run_many
 from tuplet.core.typing import Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
+from tuplet.local.calibration import SmoothedClassifier
 from tuplet.local.logistic import default_estimator
-from tuplet.local.smoothed import SmoothedClassifier
 from tuplet.models.base import JointClassifier
 from tuplet.models.cross_fitting import fold_weights
 from tuplet.models.one_per_variable import estimators_by_variable

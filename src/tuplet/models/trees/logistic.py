@@ -12,7 +12,7 @@ from tuplet.core.typing import Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
 from tuplet.joint.inference.factor import Factor
-from tuplet.local.criteria import Parametrisation
+from tuplet.local.families import Parametrisation
 from tuplet.local.shifts import PrincipalColumns, Shared, Shifts, log_proba, own_log_proba
 from tuplet.models.cross_fitting import fold_weights
 from tuplet.models.trees.edge_scores import (

@@ -12,7 +12,7 @@ import numpy as np
 from tuplet.core.progress import Show
 from tuplet.core.typing import Codes, Floats, Seed
 from tuplet.joint.base import JointDistribution
-from tuplet.local.criteria import Parametrisation
+from tuplet.local.families import Parametrisation
 from tuplet.models.given_edges import Pairs, given_edges
 from tuplet.models.mixtures.base import GrownMixture, MakeSource, MapInference, Sizes
 from tuplet.models.mixtures.growth import ComponentSource
