@@ -26,7 +26,7 @@ from tuplet import BayesNetClassifier, ChainClassifier
 from tuplet.core.typing import UNKNOWN
 from tuplet.local import FamilyScorer, SmoothedClassifier
 from tuplet.local.calibration import Calibration, is_made_of_trees, needs_calibration
-from tuplet.local.screening import Shortlist, tilted_gain
+from tuplet.models.bayesnet.learning import Shortlist, tilted_gain
 from tuplet.structure import Family, candidate_parent_sets
 
 SHARP = [

@@ -13,10 +13,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from draws import examples
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import UNKNOWN
-from tuplet.local import experts as experts_module
+from tuplet.local import prepared as prepared_module
 from tuplet.local.bayes import MixedNaiveBayes
-from tuplet.local.experts import is_plain_bayes, make_batch
 from tuplet.local.many_bayes import BayesBatch, BayesLayout, ManyBayes
+from tuplet.local.prepared import is_plain_bayes, make_batch
 from tuplet.local.split import SplitModel
 
 
@@ -311,7 +311,7 @@ def test_features_that_are_left_to_separate_fits(monkeypatch):
     assert make_batch(MixedNaiveBayes(), X.astype(object), None) is None
     assert make_batch(MixedNaiveBayes(), X * 1e200, None) is None
     assert make_batch(MixedNaiveBayes(), np.where(X > 2, np.inf, X), None) is None
-    monkeypatch.setattr(experts_module, "_MAX_CELLS", 11)  # three rows of a number and three values
+    monkeypatch.setattr(prepared_module, "_MAX_CELLS", 11)  # three rows of a number and three values
     assert make_batch(MixedNaiveBayes(categorical=[0]), X, None) is not None
     assert make_batch(MixedNaiveBayes(categorical=[1]), X, None) is None
 

@@ -14,16 +14,15 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from draws import examples
-from tuplet.core.exceptions import InputError
 from tuplet.core.typing import UNKNOWN
 from tuplet.joint.base import all_outcomes
 from tuplet.local import default_estimator
-from tuplet.local.base import GridBound
+from tuplet.local.base import GridBound, configurations
 from tuplet.local.bayes import MixedNaiveBayes
-from tuplet.local.experts import ManyClassifiers
 from tuplet.local.logistic import is_plain_logistic
 from tuplet.local.many_logistic import ManyLogistic
-from tuplet.local.split import SplitModel, configurations
+from tuplet.local.prepared import ManyClassifiers
+from tuplet.local.split import SplitModel
 from tuplet.local.stacked import StackedModel
 
 CARDS = (2, 3)
@@ -234,13 +233,6 @@ def test_other_containers_of_features():
 
 
 # -- settings ----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("strength", [0.0, -1.0, np.inf, np.nan])
-def test_a_strength_that_makes_no_sense_is_refused(strength):
-    _, X, parents, child = draw(13)
-    with pytest.raises(InputError, match="strength"):
-        fit(None, X, parents, child, strength=strength)
 
 
 @pytest.mark.parametrize(

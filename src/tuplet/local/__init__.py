@@ -5,8 +5,9 @@ classifier for each configuration of the parents. `SmoothedClassifier` is the on
 are completed, calibrated and kept away from zero, `default_estimator` what `estimator=None` means everywhere,
 `MixedNaiveBayes` a classifier for numbers and categories. `FamilyScorer` scores sets of parents.
 
-Logistic regressions and naive Bayes classifiers of many blocks of rows are fitted at once (`many_logistic`,
-`many_bayes`); `experts.Prepared` chooses between these and fits one by one.
+Many models of a search are fitted to the same `PreparedFeatures`, which choose between fits at once, for
+logistic regressions and naive Bayes classifiers of many blocks of rows (`many_logistic`, `many_bayes`), and
+fits one by one.
 """
 
 from typing import TYPE_CHECKING
@@ -16,9 +17,9 @@ from tuplet.core.lazy import lazy_names
 if TYPE_CHECKING:
     from tuplet.local.base import Bound, LocalModel
     from tuplet.local.bayes import MixedNaiveBayes
+    from tuplet.local.calibration import SmoothedClassifier
     from tuplet.local.families import FamilyScorer
     from tuplet.local.logistic import default_estimator
-    from tuplet.local.smoothed import SmoothedClassifier
     from tuplet.local.split import SplitModel
     from tuplet.local.stacked import StackedModel
     from tuplet.local.temperature import TemperatureScaled
@@ -28,9 +29,9 @@ else:
         {
             "tuplet.local.base": "Bound LocalModel",
             "tuplet.local.bayes": "MixedNaiveBayes",
+            "tuplet.local.calibration": "SmoothedClassifier",
             "tuplet.local.families": "FamilyScorer",
             "tuplet.local.logistic": "default_estimator",
-            "tuplet.local.smoothed": "SmoothedClassifier",
             "tuplet.local.split": "SplitModel",
             "tuplet.local.stacked": "StackedModel",
             "tuplet.local.temperature": "TemperatureScaled",

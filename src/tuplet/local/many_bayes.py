@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import UNKNOWN, Codes, Floats
-from tuplet.local.blocks import class_weights, sort_into_blocks
+from tuplet.local.base import class_weights, sort_into_blocks
 from tuplet.space.features.inputs import require_size
 
 Mask = npt.NDArray[np.bool_]
@@ -223,10 +223,8 @@ class BayesBatch:
         n_blocks: int,
         n_classes: int,
         weight: Floats | None = None,
-        *,
-        n_jobs: int | None = None,
     ) -> ManyBayes:
-        """Fit one classifier to each block; see `Prepared.fit`. It uses one thread."""
+        """Fit one classifier to each block; see `PreparedFeatures.fit`."""
         counts = class_weights(y, blocks, n_blocks, n_classes, weight)
         present = counts > 0
         return self.estimate(y, blocks, counts, present & (present.sum(axis=1) > 1)[:, None], weight)

@@ -26,7 +26,7 @@ from scipy.special import log_expit, log_softmax
 
 from tuplet.core.exceptions import ConvergenceWarning
 from tuplet.core.typing import UNKNOWN, Codes, Floats
-from tuplet.local.blocks import sort_into_blocks
+from tuplet.local.base import sort_into_blocks
 from tuplet.local.logistic_kernels import fit_shifts
 from tuplet.local.many_logistic import principal_axes
 from tuplet.space.features.inputs import Features, require_size

@@ -11,13 +11,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from tuplet.core.exceptions import InputError
 from tuplet.core.typing import UNKNOWN, Codes, Floats
-from tuplet.local.base import Bound, LocalModel
-from tuplet.local.blocks import BlockClassifiers
-from tuplet.local.experts import ManyClassifiers, Prepared
+from tuplet.local.base import Bound, LocalModel, configurations
 from tuplet.local.logistic import default_estimator
-from tuplet.local.smoothed import SmoothedClassifier
+from tuplet.local.prepared import Base, ManyClassifiers, PreparedFeatures
 from tuplet.space.features.inputs import Features, n_rows, require_size, take_rows
 
 STRENGTH = 5.0
@@ -75,12 +72,24 @@ class SplitModel(LocalModel):
     (3, 2, 6)
     """
 
+    is_split = True
+
     def __init__(
         self, estimator: Any = None, *, strength: float = STRENGTH, n_jobs: int | None = None
     ) -> None:
-        self.estimator = estimator
+        super().__init__(estimator, n_jobs=n_jobs)
         self.strength = strength
-        self.n_jobs = n_jobs
+
+    @staticmethod
+    def n_parameters(child_card: int, parent_cards: Sequence[int], n_features: int = 0) -> int:
+        """See `LocalModel.n_parameters`; with 0 features a free distribution for each configuration.
+
+        Examples
+        --------
+        >>> SplitModel.n_parameters(3, (2, 4)), SplitModel.n_parameters(3, (2, 4), 10)
+        (16, 176)
+        """
+        return (child_card - 1) * math.prod(parent_cards) * (n_features + 1)
 
     def fit(
         self,
@@ -93,26 +102,27 @@ class SplitModel(LocalModel):
         sample_weight: Floats | None = None,
     ) -> Self:
         """See `LocalModel.fit`."""
-        if not 0 < self.strength < np.inf:
-            raise InputError(f"SplitModel: strength must be a number > 0, found {self.strength!r}.")
         estimator = default_estimator(sparse=sparse.issparse(X)) if self.estimator is None else self.estimator
-        prepared = Prepared.make(estimator, X, child, sample_weight)
-        blocks = configurations(parents, parent_cards)
-        q = math.prod(parent_cards)
+        prepared = PreparedFeatures.make(estimator, X, child, sample_weight)
+        blocks, q = configurations(parents, parent_cards), math.prod(parent_cards)
         require_size(f"Models of {q:,} configurations of the parents", q * child_card, X.shape[1] + 1)
         self.experts_ = prepared.fit(child, blocks, q, child_card, sample_weight, n_jobs=self.n_jobs)
-        self.base_ = Base.fit(prepared, child, child_card, sample_weight)
+        if prepared.alone is None:
+            self.base_ = Base.fit(prepared, child, child_card, sample_weight)
         self.prepared_ = prepared.without_rows()
         self.parent_cards_, self.child_card_ = tuple(parent_cards), int(child_card)
         return self
 
     def log_proba(self, X: Features, parents: Codes) -> Floats:
         """See `LocalModel.log_proba`; where a parent is `UNKNOWN` it is that without parents."""
-        Z = self.prepared_.ready(X)
-        return self._log_proba(Z, configurations(parents, self.parent_cards_), self.base_.proba(Z))
+        Z, blocks = self.prepared_.ready(X), configurations(parents, self.parent_cards_)
+        known = isinstance(X, PreparedFeatures) and X.alone is not None
+        return self._log_proba(Z, blocks, X.alone if known else self.base_.proba(Z))
 
-    def log_table(self, X: Features) -> Floats:
+    def log_table(self, X: Features, observed: Codes | None = None) -> Floats:
         """See `LocalModel.log_table`."""
+        if observed is not None:
+            return super().log_table(X, observed)
         Z = self.prepared_.ready(X)
         return self._log_table(Z).reshape(*self.parent_cards_, self.child_card_, n_rows(Z))
 
@@ -142,36 +152,6 @@ class SplitModel(LocalModel):
         return np.log(table, out=table)
 
 
-@dataclass(frozen=True)
-class Base:
-    """The model without parents: p_0(y | x), smoothed.
-
-    Parameters
-    ----------
-    experts : BlockClassifiers
-        Of one block.
-    smoothing : SmoothedClassifier
-        Without a classifier: its smoothing alone is used.
-    """
-
-    experts: BlockClassifiers
-    smoothing: SmoothedClassifier
-
-    @classmethod
-    def fit(cls, prepared: Prepared, child: Codes, card: int, weight: Floats | None) -> Base:
-        """Learn from all rows whose child (n,) is known."""
-        known = child != UNKNOWN
-        one_block = np.zeros(len(child), dtype=np.intp)
-        experts = prepared.fit(child, one_block, 1, card, weight, lenient=False)
-        some = None if weight is None else weight[known]
-        counts = np.bincount(child[known], some, minlength=card).astype(float)
-        return cls(experts, SmoothedClassifier(None, np.arange(card), counts))
-
-    def proba(self, Z: Features) -> Floats:
-        """Probabilities (n, k) of prepared rows, none of them zero."""
-        return self.smoothing.smooth(self.experts.proba(Z, np.zeros(n_rows(Z), dtype=np.intp)))
-
-
 def mix(own: Floats, total: Floats, base: Floats, strength: float) -> Floats:
     """Mix probabilities of configurations that have `total` rows with those of the model without parents.
 
@@ -180,24 +160,6 @@ def mix(own: Floats, total: Floats, base: Floats, strength: float) -> Floats:
     own *= total / (total + strength)
     own += strength / (total + strength) * base
     return own
-
-
-def configurations(parents: Codes, cards: Sequence[int]) -> Codes:
-    """Return the number (n,) of each row's configuration, of codes (n, p); `UNKNOWN` if a parent is unknown.
-
-    The last parent runs fastest.
-
-    Examples
-    --------
-    >>> configurations(np.array([[0, 1], [1, 0], [-1, 2]]), (2, 3))
-    array([ 1,  3, -1])
-    """
-    if not len(cards):
-        return np.zeros(len(parents), dtype=np.intp)
-    known = (parents != UNKNOWN).all(axis=1)
-    answer = np.full(len(parents), UNKNOWN, dtype=np.intp)
-    answer[known] = np.ravel_multi_index(tuple(parents[known].T), tuple(cards))
-    return answer
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,10 @@ from scipy import sparse
 
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.local.base import Bound, LocalModel
+from tuplet.local.calibration import SmoothedClassifier
 from tuplet.local.logistic import default_estimator, is_additive, linear_predictor, probabilities
 from tuplet.local.onehot import OneHot
-from tuplet.local.smoothed import SmoothedClassifier
+from tuplet.local.prepared import Base, PreparedFeatures, fit_steps, used_rows
 from tuplet.space.features.columns import admit_columns
 from tuplet.space.features.inputs import Features, n_rows, put_beside, require_size, take_rows
 
@@ -53,9 +54,26 @@ class StackedModel(LocalModel):
     array([[0.74, 0.26]])
     """
 
-    def __init__(self, estimator: Any = None, parent_labels: Sequence[Sequence[str]] | None = None) -> None:
-        self.estimator = estimator
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        parent_labels: Sequence[Sequence[str]] | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        super().__init__(estimator, n_jobs=n_jobs)
         self.parent_labels = parent_labels
+
+    @staticmethod
+    def n_parameters(child_card: int, parent_cards: Sequence[int], n_features: int = 0) -> int:
+        """See `LocalModel.n_parameters`; each parent shifts the logits by itself.
+
+        Examples
+        --------
+        >>> StackedModel.n_parameters(3, (2, 4)), StackedModel.n_parameters(3, (2, 4), 10)
+        (10, 30)
+        """
+        return (child_card - 1) * (n_features + 1 + sum(card - 1 for card in parent_cards))
 
     def fit(
         self,
@@ -70,8 +88,12 @@ class StackedModel(LocalModel):
         """See `LocalModel.fit`."""
         self.parent_cards_, self.child_card_ = tuple(parent_cards), int(child_card)
         require_size("Parents as one-hot columns", n_rows(X), sum(self.parent_cards_))
-        weights = np.ones(len(child)) if sample_weight is None else sample_weight
-        self.one_hot_ = OneHot.fit(parents, self.parent_cards_, np.where(child == UNKNOWN, 0.0, weights))
+        weights = np.where(child == UNKNOWN, 0.0, 1.0 if sample_weight is None else sample_weight)
+        self.one_hot_ = OneHot.fit(parents, self.parent_cards_, weights)
+        if isinstance(X, PreparedFeatures):
+            if X.takes_columns:
+                return self._fit_columns(X, parents, child, sample_weight)
+            X = X.X
         estimator = default_estimator(sparse=sparse.issparse(X)) if self.estimator is None else self.estimator
         self.classifier_ = SmoothedClassifier.fit(
             admit_columns(estimator, X, self._width),
@@ -85,6 +107,10 @@ class StackedModel(LocalModel):
 
     def log_proba(self, X: Features, parents: Codes) -> Floats:
         """See `LocalModel.log_proba`; parents may be `UNKNOWN`."""
+        if isinstance(X, PreparedFeatures):
+            if X.takes_columns:
+                return np.log(self.regression_.proba(np.hstack([X.Z, self._prepared_columns(parents)])))
+            X = X.X
         return self.classifier_.log_proba(self.inputs(X, parents))
 
     def bind(self, X: Features, positions: Sequence[int] | None = None) -> Bound:
@@ -100,6 +126,23 @@ class StackedModel(LocalModel):
             base = linear_predictor(self.classifier_.estimator, self._without_parents(X))
             return _Additive(base, places, self.effects_, self.classifier_)
         return _Pairs(self, X, places)
+
+    # -- columns beside prepared features -----------------------------------------------------------------
+
+    def _fit_columns(
+        self, prepared: PreparedFeatures, parents: Codes, child: Codes, weight: Floats | None
+    ) -> Self:
+        """Fit a compiled regression: the same model, for the features' own rows alone."""
+        self.steps_ = None
+        if prepared.steps is not None and self._width and used_rows(child, weight).any():
+            self.steps_ = fit_steps(self.estimator, self.one_hot_.columns(parents), child, weight)
+        columns = self._prepared_columns(parents)
+        self.regression_ = Base.fit(prepared, child, self.child_card_, weight, extra=columns)
+        return self
+
+    def _prepared_columns(self, parents: Codes) -> Floats:
+        columns = self.one_hot_.columns(parents)
+        return columns if self.steps_ is None else np.asarray(self.steps_.transform(columns))
 
     # -- parents as columns -------------------------------------------------------------------------------
 

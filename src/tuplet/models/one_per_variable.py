@@ -81,7 +81,7 @@ def _fit_link(
 ) -> StackedModel:
     labels = [[f"{space.names[p]}={label}" for label in space.categories[p]] for p in link.parents]
     try:
-        return StackedModel(estimator, labels).fit(
+        return StackedModel(estimator, parent_labels=labels).fit(
             X,
             codes[:, list(link.parents)],
             codes[:, link.child],

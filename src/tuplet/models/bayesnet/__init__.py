@@ -1,8 +1,8 @@
 """Bayesian networks over the class variables, with any classifier as local model.
 
 - `classifier`: `BayesNetClassifier`.
-- `views`: the features, as inputs of classifiers and as codes of parents.
-- `learning`: scores of sets of parents, then the graph, within a time budget.
+- `features`: the features, as inputs of classifiers and as codes of parents, and scores with them as parents.
+- `learning`: scores of sets of parents, or of a short list, then the graph, within a time budget.
 - `network`: the fitted models, which become factors once x is known, and the graph as a table and a plot.
 """
 

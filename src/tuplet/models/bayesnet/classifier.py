@@ -17,9 +17,9 @@ from tuplet.core.typing import Codes, Floats, Seed
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
 from tuplet.joint.inference.engine import Engine, Exact
-from tuplet.local.criteria import Parametrisation, Score
-from tuplet.local.mixed_families import MixedFamilyScorer, Role
+from tuplet.local.families import Parametrisation, Score
 from tuplet.models.base import JointClassifier
+from tuplet.models.bayesnet.features import ColumnKinds, FeatureViews, MixedFamilyScorer, Role
 from tuplet.models.bayesnet.learning import (
     find_candidates,
     find_graph,
@@ -30,7 +30,6 @@ from tuplet.models.bayesnet.learning import (
     shortlisted,
 )
 from tuplet.models.bayesnet.network import FittedNetwork, Graph
-from tuplet.models.bayesnet.views import ColumnKinds, FeatureViews
 from tuplet.models.explanation import LocalNetwork
 from tuplet.models.given_edges import Pairs, given_edges
 from tuplet.models.one_per_variable import estimators_by_variable
@@ -247,7 +246,7 @@ class BayesNetClassifier(JointClassifier):
         searched = clock.now()
         self._network = FittedNetwork.fit(self._views, self.found_.parents, scorer)
         self.parents_, self.discrete_as_ = self._network.parents, self._network.roles
-        self.models_ = [each.model for each in self._network.models]
+        self.models_ = list(self._network.models)
         self.feature_parents_ = tuple(tuple(some) for some in self._network.strengths)
         # A shortlist leaves out what it does not list, whatever that might score.
         cut = offered is not scorer and self.candidates_.n_skipped > 0

@@ -10,10 +10,11 @@ import numpy as np
 import pandas as pd
 
 from tuplet.core.delegates import delegate
+from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.inference.factor import Factor
-from tuplet.local.mixed_families import MixedFamilyScorer, ObservedModel, Role
-from tuplet.models.bayesnet.views import FeatureViews
-from tuplet.space.features.inputs import Features, take_rows
+from tuplet.local.base import LocalModel
+from tuplet.models.bayesnet.features import FeatureViews, MixedFamilyScorer, Role
+from tuplet.space.features.inputs import Features, n_rows, take_rows
 from tuplet.structure.local_scores import LocalScores
 from tuplet.structure.parents import Edge, ParentSets
 
@@ -30,7 +31,11 @@ class FittedNetwork:
     views : FeatureViews
     parents : tuple of tuples of int
         Class variables that are parents of each.
-    models : tuple of ObservedModel
+    models : tuple of LocalModel
+        With the class parents first and the features that are parents behind them.
+    fallbacks : tuple of LocalModel or None
+        The same with the class parents alone, for rows in which a feature is `UNKNOWN`; None where no
+        feature is a parent.
     roles : tuple of str
         How discrete features enter.
     features : tuple of dicts of int to float
@@ -39,7 +44,8 @@ class FittedNetwork:
 
     views: FeatureViews
     parents: ParentSets
-    models: tuple[ObservedModel, ...]
+    models: tuple[LocalModel, ...]
+    fallbacks: tuple[LocalModel | None, ...]
     roles: tuple[Role, ...]
     features: tuple[dict[int, float], ...]
 
@@ -47,12 +53,17 @@ class FittedNetwork:
     def fit(cls, views: FeatureViews, parents: ParentSets, scorer: MixedFamilyScorer) -> FittedNetwork:
         """Fit the models of a graph to all rows."""
         families = list(enumerate(parents))
+        features = tuple(scorer.strengths(child, given) for child, given in families)
         return cls(
             views,
             parents,
             tuple(scorer.model(child, given) for child, given in families),
+            tuple(
+                scorer.model(child, given, features=False) if features[child] else None
+                for child, given in families
+            ),
             tuple(scorer.role_of(child) for child, _ in families),
-            tuple(scorer.strengths(child, given) for child, given in families),
+            features,
         )
 
     @property
@@ -65,11 +76,26 @@ class FittedNetwork:
         """Return p(y_j | x, y_parents) of all rows as one factor for each class variable."""
         codes = self.views.codes(X)
         inputs = {role: self.views.inputs(X, role) for role in set(self.roles)}
-        every = zip(self.parents, self.models, self.roles, self.features, strict=True)
         return [
-            Factor((*given, child), model.log_table(inputs[role], codes[:, list(features)]))
-            for child, (given, model, role, features) in enumerate(every)
+            Factor(
+                (*given, child), self._log_table(child, inputs[role], codes[:, list(self.features[child])])
+            )
+            for child, (given, role) in enumerate(zip(self.parents, self.roles, strict=True))
         ]
+
+    def _log_table(self, child: int, X: Features, observed: Codes) -> Floats:
+        """Table of a class variable for rows whose feature parents have these codes (n, f)."""
+        model, fallback = self.models[child], self.fallbacks[child]
+        if fallback is None:
+            return model.log_table(X)
+        known = (observed != UNKNOWN).all(axis=1)
+        if known.all():
+            return model.log_table(X, observed)
+        answer = np.empty((*fallback.parent_cards_, fallback.child_card_, n_rows(X)))
+        if known.any():
+            answer[..., known] = model.log_table(take_rows(X, known), observed[known])
+        answer[..., ~known] = fallback.log_table(take_rows(X, ~known))
+        return answer
 
     def observed(self, X: Features, row: int) -> tuple[tuple[str, ...], ...]:
         """Return the values of feature parents in a row, such as "sex=male", for each class variable."""

@@ -12,9 +12,9 @@ from tuplet.core.parameters import declare
 from tuplet.core.typing import Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
+from tuplet.local.calibration import SmoothedClassifier
 from tuplet.local.cross_fitting import OutOfFold, cross_fit, inner_folds
 from tuplet.local.logistic import default_estimator
-from tuplet.local.smoothed import SmoothedClassifier
 from tuplet.models.base import JointClassifier
 from tuplet.models.one_per_variable import estimators_by_variable
 from tuplet.space.features.columns import admit_columns

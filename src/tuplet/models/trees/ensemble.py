@@ -9,7 +9,7 @@ import numpy as np
 from tuplet.core.parameters import Whole, declare
 from tuplet.core.typing import Codes, Floats, Seed
 from tuplet.joint.base import JointDistribution
-from tuplet.local.criteria import Parametrisation
+from tuplet.local.families import Parametrisation
 from tuplet.models.base import JointClassifier
 from tuplet.models.mixtures.base import mixture_of
 from tuplet.models.one_per_variable import estimators_by_variable

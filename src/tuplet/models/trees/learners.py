@@ -13,8 +13,7 @@ from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.graph import FactorGraph
 from tuplet.joint.inference.factor import Factor
 from tuplet.local.base import LocalModel
-from tuplet.local.criteria import Parametrisation
-from tuplet.local.families import FamilyScorer
+from tuplet.local.families import FamilyScorer, Parametrisation
 from tuplet.models.trees.edge_scores import EdgeScores
 from tuplet.models.trees.logistic import LogisticTreeLearner, TreeSettings
 from tuplet.space.features.inputs import Features, n_rows

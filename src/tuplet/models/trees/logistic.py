@@ -12,8 +12,8 @@ from tuplet.core.typing import Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
 from tuplet.joint.inference.factor import Factor
-from tuplet.local.criteria import Parametrisation
 from tuplet.local.cross_fitting import Fold, inner_folds
+from tuplet.local.families import Parametrisation
 from tuplet.local.shifts import PrincipalColumns, Shared, Shifts, log_proba, own_log_proba
 from tuplet.models.trees.edge_scores import (
     ROUGHLY,

@@ -13,7 +13,7 @@ from tuplet.core.parameters import Whole, declare
 from tuplet.core.progress import Show
 from tuplet.core.typing import Codes, Floats, Seed
 from tuplet.joint.base import JointDistribution
-from tuplet.local.criteria import Parametrisation
+from tuplet.local.families import Parametrisation
 from tuplet.models.given_edges import Pairs, given_edges
 from tuplet.models.mixtures.base import GrownMixture, MakeSource, MapInference, Sizes
 from tuplet.models.mixtures.growth import ComponentSource

@@ -13,7 +13,7 @@ from tuplet.core.parameters import PAIRS, declare
 from tuplet.core.typing import Codes, Floats, Seed
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
-from tuplet.local.criteria import Parametrisation
+from tuplet.local.families import Parametrisation
 from tuplet.models.base import JointClassifier
 from tuplet.models.explanation import LocalNetwork
 from tuplet.models.given_edges import Pairs, given_edges, given_parents

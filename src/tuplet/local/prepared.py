@@ -1,4 +1,7 @@
-"""One classifier for each block of rows: any classifier one by one, regressions and naive Bayes at once."""
+"""Features that are prepared once for the classifiers of many models, and how these are fitted.
+
+Each block of rows has a classifier: any classifiers one by one, regressions and naive Bayes at once.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +16,18 @@ from sklearn.pipeline import Pipeline
 
 from tuplet.core.parallel import run_many
 from tuplet.core.typing import UNKNOWN, Codes, Floats
+from tuplet.local.base import BlockClassifiers, class_weights, sort_into_blocks
 from tuplet.local.bayes import MixedNaiveBayes
-from tuplet.local.blocks import BlockClassifiers, class_weights, sort_into_blocks
+from tuplet.local.calibration import SmoothedClassifier
 from tuplet.local.logistic import is_plain_logistic
 from tuplet.local.many_bayes import BayesBatch, BayesLayout
 from tuplet.local.many_logistic import LogisticBatch, ManyLogistic
-from tuplet.local.smoothed import SmoothedClassifier
-from tuplet.space.features.estimators import require_probabilities, weight_arguments
+from tuplet.space.features.estimators import (
+    is_column_wise,
+    last_step,
+    require_probabilities,
+    weight_arguments,
+)
 from tuplet.space.features.inputs import Features, n_rows, require_size, take_rows
 
 _LARGEST = 1e100
@@ -30,8 +38,8 @@ _MAX_CELLS = 2**26
 
 
 @dataclass(frozen=True)
-class Prepared:
-    """The features of a child's rows, prepared once for the classifiers of all blocks.
+class PreparedFeatures:
+    """The features of a child's rows, prepared once for all models that are fitted to them.
 
     The steps of a pipeline before its classifier are fitted to all rows of the child, not to those of one
     block: a mean or a variance of a thousand rows is better than that of three, and all blocks share one
@@ -44,40 +52,60 @@ class Prepared:
     classifier : classifier or None
         The estimator for each block; None if X has no columns, or no row has a label: then frequencies are
         used.
-    Z : features, n rows
+    takes_columns : bool
+        Whether further columns can stand beside Z in a fit: the classifiers are compiled regressions, and
+        the steps treat each column by itself.
+    layout : BayesLayout or None
+        How the classifiers take rows; None if as the steps return them.
+    X : features, n rows, or None
+        As they were given; None without training rows, and where no model needs them.
+    Z : features, n rows, or None
         Inputs of the classifiers for all rows.
     batch : LogisticBatch, BayesBatch or None
         The same for classifiers of all blocks that are fitted at once; None for other classifiers.
-    layout : BayesLayout or None
-        How the classifiers take rows; None if as the steps return them.
+    alone : array, shape (n, k), optional
+        Probabilities by the model without parents, where they are known: a model that backs off to it then
+        neither fits nor evaluates it.
     """
 
     steps: Any
     classifier: Any
-    Z: Features
-    batch: LogisticBatch | BayesBatch | None = None
+    takes_columns: bool = False
     layout: BayesLayout | None = None
+    X: Features = None
+    Z: Features = None
+    batch: LogisticBatch | BayesBatch | None = None
+    alone: Floats | None = None
 
     @classmethod
-    def make(cls, estimator: Any, X: Features, child: Codes, weight: Floats | None) -> Prepared:
+    def make(cls, estimator: Any, X: Features, child: Codes, weight: Floats | None) -> PreparedFeatures:
         """Fit what comes before the classifier to the rows whose child (n,) is known and that have weight.
 
         Parameters
         ----------
         estimator : classifier
             Not fitted.
+        X : features, n rows
+            Returned as they are if they are prepared already.
         """
+        if isinstance(X, PreparedFeatures):
+            return X
         require_probabilities(estimator)
-        if X.shape[1] == 0 or not _used(child, weight).any():
-            return cls(None, None, np.zeros((n_rows(X), 0)))
-        steps, classifier = None, estimator
-        if isinstance(estimator, Pipeline):
-            classifier = estimator.steps[-1][1]
-            steps = fit_steps(estimator, X, child, weight) if len(estimator.steps) > 1 else None
+        if X.shape[1] == 0 or not used_rows(child, weight).any():
+            return cls(None, None, X=X, Z=np.zeros((n_rows(X), 0)))
+        steps, classifier = None, last_step(estimator)
+        if isinstance(estimator, Pipeline) and len(estimator.steps) > 1:
+            steps = fit_steps(estimator, X, child, weight)
         Z = X if steps is None else steps.transform(X)
         batch = make_batch(classifier, Z, weight)
+        columns = isinstance(batch, LogisticBatch) and is_column_wise(estimator)
         layout = batch.layout if isinstance(batch, BayesBatch) else None
-        return cls(steps, classifier, Z if batch is None else batch.rows, batch, layout)
+        return cls(steps, classifier, columns, layout, X, Z if batch is None else batch.rows, batch)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape (n, d) of the features as they were given."""
+        return tuple(self.X.shape)
 
     @property
     def is_compiled(self) -> bool:
@@ -90,15 +118,23 @@ class Prepared:
         return self.batch is not None or self.classifier is None
 
     def ready(self, X: Features) -> Features:
-        """Return the inputs of the classifiers for further rows."""
+        """Return the inputs of the classifiers for further rows, or for rows that are prepared already."""
+        if isinstance(X, PreparedFeatures):
+            return X.Z
         if self.classifier is None:
             return np.zeros((n_rows(X), 0))
         Z = X if self.steps is None else self.steps.transform(X)
         return Z if self.layout is None else self.layout.encode(Z)
 
-    def without_rows(self) -> Prepared:
+    def take(self, rows: Codes) -> PreparedFeatures:
+        """Return some rows, by position, to be predicted."""
+        Z = take_rows(self.Z, rows)
+        X = None if self.takes_columns else Z if self.X is self.Z else take_rows(self.X, rows)
+        return replace(self, X=X, Z=Z, batch=None, alone=None if self.alone is None else self.alone[rows])
+
+    def without_rows(self) -> PreparedFeatures:
         """Return a copy without the training rows, for prediction."""
-        return replace(self, Z=None, batch=None)
+        return replace(self, X=None, Z=None, batch=None, alone=None)
 
     def fit(
         self,
@@ -108,6 +144,7 @@ class Prepared:
         n_classes: int,
         weight: Floats | None = None,
         *,
+        extra: Floats | None = None,
         n_jobs: int | None = None,
         lenient: bool = True,
     ) -> BlockClassifiers:
@@ -115,6 +152,8 @@ class Prepared:
 
         Parameters
         ----------
+        extra : array, shape (n, p), optional
+            Further columns beside Z, for this fit alone; see `takes_columns`.
         lenient : bool
             Whether a block is left without a classifier where the rows do not suffice for one, as for
             neighbours or cross-validation inside of the classifier; otherwise its error is raised.
@@ -123,7 +162,46 @@ class Prepared:
             return ManyLogistic.from_frequencies(class_weights(y, blocks, n_blocks, n_classes, weight))
         if self.batch is None:
             return _fit_each(self, y, blocks, n_blocks, n_classes, weight, n_jobs, lenient)
-        return self.batch.fit(y, blocks, n_blocks, n_classes, weight, n_jobs=n_jobs)
+        if isinstance(self.batch, BayesBatch):
+            return self.batch.fit(y, blocks, n_blocks, n_classes, weight)
+        return self.batch.fit(y, blocks, n_blocks, n_classes, weight, extra=extra, n_jobs=n_jobs)
+
+
+@dataclass(frozen=True)
+class Base:
+    """One classifier for all rows, smoothed: the model without parents p_0(y | x).
+
+    Parameters
+    ----------
+    experts : BlockClassifiers
+        Of one block.
+    smoothing : SmoothedClassifier
+        Without a classifier: its smoothing alone is used.
+    """
+
+    experts: BlockClassifiers
+    smoothing: SmoothedClassifier
+
+    @classmethod
+    def fit(
+        cls,
+        prepared: PreparedFeatures,
+        child: Codes,
+        card: int,
+        weight: Floats | None,
+        extra: Floats | None = None,
+    ) -> Base:
+        """Learn from all rows whose child (n,) is known, if given with `extra` columns beside theirs."""
+        known = child != UNKNOWN
+        one_block = np.zeros(len(child), dtype=np.intp)
+        experts = prepared.fit(child, one_block, 1, card, weight, extra=extra, lenient=False)
+        some = None if weight is None else weight[known]
+        counts = np.bincount(child[known], some, minlength=card).astype(float)
+        return cls(experts, SmoothedClassifier(None, np.arange(card), counts))
+
+    def proba(self, Z: Features) -> Floats:
+        """Probabilities (n, k) of prepared rows, none of them zero."""
+        return self.smoothing.smooth(self.experts.proba(Z, np.zeros(n_rows(Z), dtype=np.intp)))
 
 
 @dataclass(frozen=True)
@@ -157,7 +235,7 @@ class ManyClassifiers:
 
 def fit_steps(estimator: Pipeline, X: Features, child: Codes, weight: Floats | None) -> Pipeline:
     """Fit a clone of all steps but the last to the rows whose child (n,) is known and that have weight."""
-    used = _used(child, weight)
+    used = used_rows(child, weight)
     steps = Pipeline(clone(estimator).steps[:-1])
     named = weight_arguments(estimator, None if weight is None else weight[used])
     kept = {key: value for key, value in named.items() if key.split("__")[0] in steps.named_steps}
@@ -165,7 +243,8 @@ def fit_steps(estimator: Pipeline, X: Features, child: Codes, weight: Floats | N
         return steps.fit(take_rows(X, used), child[used], **kept)
 
 
-def _used(child: Codes, weight: Floats | None) -> npt.NDArray[np.bool_]:
+def used_rows(child: Codes, weight: Floats | None) -> npt.NDArray[np.bool_]:
+    """Return which rows (n,) are learnt from: the child is known, and the weight is not zero."""
     known = child != UNKNOWN
     return known if weight is None else known & (weight > 0)
 
@@ -201,7 +280,7 @@ def _is_moderate(Z: Any) -> bool:
 
 
 def _fit_each(
-    prepared: Prepared,
+    prepared: PreparedFeatures,
     y: Codes,
     blocks: Codes,
     q: int,
@@ -210,7 +289,7 @@ def _fit_each(
     n_jobs: int | None,
     lenient: bool,
 ) -> ManyClassifiers:
-    used = np.flatnonzero(_used(y, weight) & (blocks != UNKNOWN))
+    used = np.flatnonzero(used_rows(y, weight) & (blocks != UNKNOWN))
     order, starts = sort_into_blocks(blocks[used], q)
     parts = np.split(used[order], starts[1:-1])
     filled = [g for g, rows in enumerate(parts) if len(rows)]

@@ -1,4 +1,8 @@
-"""Scores and models of families in which discrete features may be inputs, parents, or both."""
+"""Features of a Bayesian network: as inputs of classifiers, as codes of parents, or both.
+
+`FeatureViews` are the features in these roles; `MixedFamilyScorer` scores sets of class parents, each with
+the best role and the best features.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +12,21 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations, groupby
 from math import comb
-from typing import Literal, TypeAlias, cast, final
+from typing import Any, Literal, TypeAlias, cast, final
 
 import numpy as np
+import pandas as pd
+from scipy import sparse
 
-from tuplet.core.typing import UNKNOWN, Codes, Floats
-from tuplet.joint.base import all_outcomes
+from tuplet.core.exceptions import InputError
+from tuplet.core.typing import Codes, Floats
 from tuplet.local.base import LocalModel
 from tuplet.local.families import FamilyScorer, mutual_information
-from tuplet.space.features.inputs import Features, n_rows, require_size, take_rows
+from tuplet.space.features.columns import takes_frames
+from tuplet.space.features.discrete import DiscreteColumns, as_categories, declared_columns, named_columns
+from tuplet.space.features.encoding import FeatureEncoder, encoder_for
+from tuplet.space.features.estimators import name_of
+from tuplet.space.features.inputs import Features, n_rows
 from tuplet.structure.candidates import Family
 
 Role: TypeAlias = Literal["inputs", "parents", "both"]
@@ -27,6 +37,111 @@ _Set: TypeAlias = tuple[int, ...]
 
 _FEW_SUBSETS = 300
 """Number of subsets of features up to which all are scored: those of 12 features, 3 at a time."""
+
+
+@dataclass(frozen=True)
+class ColumnKinds:
+    """Names of the columns of X, and which of them are discrete features.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Of all columns.
+    discrete : tuple of int
+        Positions of discrete features.
+    numbers : tuple of int
+        Those among them that hold numbers and that the user declared discrete: as inputs they become
+        categories.
+    """
+
+    names: tuple[str, ...]
+    discrete: tuple[int, ...]
+    numbers: tuple[int, ...]
+
+    @classmethod
+    def of(cls, X: Any, d: int, names: Any, named: Sequence[int | str]) -> ColumnKinds:
+        """Classify the d columns of X, with `names` or None; `named` are those that the user declares."""
+        known = names is not None
+        every = tuple(str(name) for name in names) if known else tuple(f"x{j}" for j in range(d))
+        declared, chosen = set(declared_columns(X)), set(named_columns(named, every, known))
+        return cls(every, tuple(sorted(declared | chosen)), tuple(sorted(chosen - declared)))
+
+    def declared(self, X: Features) -> Features:
+        """Return X with the columns that the user declared discrete as categories."""
+        return as_categories(X, self.numbers, self.names)
+
+
+@dataclass(frozen=True)
+class FeatureViews:
+    """Two sets of inputs, with discrete features and without, and the codes of discrete features.
+
+    Parameters
+    ----------
+    columns : ColumnKinds
+    discrete : DiscreteColumns
+        Those that may be parents.
+    others : tuple of int
+        Positions of the columns that are not discrete.
+    whole : FeatureEncoder or None
+        Learned from all columns; None if the estimators take them as they are.
+    rest : FeatureEncoder or None
+        Learned from the other columns; None if there are none, or estimators take them as they are.
+    """
+
+    columns: ColumnKinds
+    discrete: DiscreteColumns
+    others: tuple[int, ...]
+    whole: FeatureEncoder | None
+    rest: FeatureEncoder | None
+
+    @classmethod
+    def learn(
+        cls, X: Features, columns: ColumnKinds, whole: FeatureEncoder | None, estimators: Sequence[Any]
+    ) -> FeatureViews:
+        """Learn from the training rows."""
+        discrete = DiscreteColumns.learn_values(X, columns.names, columns.discrete)
+        others = tuple(j for j in range(X.shape[1]) if j not in set(columns.discrete))
+        rest = None
+        if columns.discrete and others:
+            rest = encoder_for(_part(X, others), estimators)
+            rest = None if rest is None else rest.learn(_part(X, others))
+        return cls(columns, discrete, others, whole, rest)
+
+    def inputs(self, X: Features, role: Role) -> Features:
+        """Return what classifiers see of X where discrete features have a role."""
+        if role != "parents" or not self.columns.discrete:
+            X = self.columns.declared(X)
+            return X if self.whole is None else self.whole.apply(X)
+        if not self.others:
+            return np.zeros((n_rows(X), 0))
+        part = _part(X, self.others)
+        return part if self.rest is None else self.rest.apply(part)
+
+    def can_part(self, estimators: Sequence[Any]) -> bool:
+        """Whether discrete features can be kept from the estimators: none treats columns by itself."""
+        return not self.columns.discrete or not any(e is not None and takes_frames(e) for e in estimators)
+
+    def require_parted(self, estimators: Sequence[Any]) -> None:
+        """Raise `InputError` where discrete features cannot be kept from an estimator."""
+        if not self.can_part(estimators):
+            own = [e for e in estimators if e is not None and takes_frames(e)]
+            raise InputError(
+                f"BayesNetClassifier: the pipeline of {name_of(own[0])} treats the columns of X by itself, so"
+                ' none can be kept from it; choose discrete_as="both" or "inputs".'
+            )
+
+    def codes(self, X: Features) -> Codes:
+        """Return the codes (n, f) of the discrete features that may be parents."""
+        return self.discrete.codes(X) if self.discrete.columns else np.zeros((n_rows(X), 0), dtype=np.intp)
+
+
+def _part(X: Features, columns: Sequence[int]) -> Features:
+    if isinstance(X, pd.DataFrame):
+        return X.iloc[:, list(columns)]
+    return X[:, list(columns)] if not sparse.issparse(X) else X
+
+
+# -- scores with features as parents ------------------------------------------------------------------------
 
 
 @final
@@ -95,21 +210,15 @@ class MixedFamilyScorer:
         """See `FamilyScorer.without_parents`."""
         return self.scorers[self.role_of(child)].without_parents(child)
 
-    def is_compiled(self, child: int) -> bool:
-        """See `FamilyScorer.is_compiled`."""
-        return self.scorers[self.role_of(child)].is_compiled(child)
-
     def features_of(self, child: int, parents: Sequence[int]) -> tuple[int, ...]:
         """Return the discrete features (numbered from 0) among the parents of a child with class parents."""
         m = self.codes.shape[1]
         return tuple(f - m for f in self._numbers(child, tuple(parents)))
 
-    def model(self, child: int, parents: Sequence[int]) -> ObservedModel:
-        """Return the model of a child with class parents and its features, fitted to all rows."""
-        parents = tuple(parents)
-        scorer, features = self.scorers[self.role_of(child)], self._numbers(child, parents)
-        inner = scorer.model(child, (*parents, *features))
-        return ObservedModel(inner, scorer.model(child, parents) if features else None, len(parents))
+    def model(self, child: int, parents: Sequence[int], *, features: bool = True) -> LocalModel:
+        """Return the model of a child, fitted to all rows: class parents, and behind them its features."""
+        some = self._numbers(child, tuple(parents)) if features else ()
+        return self.scorers[self.role_of(child)].model(child, (*parents, *some))
 
     def strengths(self, child: int, parents: Sequence[int]) -> dict[int, float]:
         """Return what the score of a child loses without each of its features (numbered from 0)."""
@@ -215,70 +324,6 @@ class MixedFamilyScorer:
             if value > best:
                 best, answer, features = value, (parents, some), some
         return answer
-
-
-@final
-@dataclass(frozen=True)
-class ObservedModel:
-    """p(y_j | x, y_parents) in which the last parents of a model are features of x.
-
-    Parameters
-    ----------
-    model : LocalModel
-        With class parents first and features behind them.
-    fallback : LocalModel or None
-        The same with the class parents alone, for rows in which a feature is `UNKNOWN`; None where there is
-        no feature.
-    n_parents : int
-        Number of class parents.
-
-    Examples
-    --------
-    >>> from tuplet.local.split import SplitModel
-    >>> X, codes = np.zeros((6, 0)), np.array([[0, 0], [0, 0], [0, 1], [1, 1], [1, 0], [1, 0]])
-    >>> child, given = np.array([0, 1, 1, 1, 0, 0]), {"child_card": 2}
-    >>> model = SplitModel(strength=1).fit(X, codes, child, parent_cards=(2, 2), **given)
-    >>> fallback = SplitModel(strength=1).fit(X, codes[:, :1], child, parent_cards=(2,), **given)
-    >>> table = ObservedModel(model, fallback, 1).log_table(X[:2], np.array([[1], [UNKNOWN]]))
-    >>> np.exp(table).round(3).tolist()
-    [[[0.25, 0.375], [0.75, 0.625]], [[0.25, 0.625], [0.75, 0.375]]]
-    """
-
-    model: LocalModel
-    fallback: LocalModel | None
-    n_parents: int
-
-    def log_table(self, X: Features, features: Codes) -> Floats:
-        """Log-probabilities for every value of the class parents, shape (*parent_cards, k, n).
-
-        Parameters
-        ----------
-        X : features, n rows
-        features : int array, shape (n, f)
-            Codes of the features that are parents.
-        """
-        if self.fallback is None:
-            return self.model.log_table(X)
-        known = (features != UNKNOWN).all(axis=1)
-        if known.all():
-            return self._known(X, features)
-        answer = np.empty((*self._cards, self.model.child_card_, n_rows(X)))
-        if known.any():
-            answer[..., known] = self._known(take_rows(X, known), features[known])
-        answer[..., ~known] = self.fallback.log_table(take_rows(X, ~known))
-        return answer
-
-    @property
-    def _cards(self) -> tuple[int, ...]:
-        return self.model.parent_cards_[: self.n_parents]
-
-    def _known(self, X: Features, features: Codes) -> Floats:
-        outcomes = all_outcomes(self._cards) if self._cards else np.zeros((1, 0), dtype=np.intp)
-        n, q, k = n_rows(X), len(outcomes), self.model.child_card_
-        require_size(f"A table over {q:,} values of the parents", n * q, k)
-        rows = np.tile(np.arange(n), q)
-        flat = self.model.bind(X)(rows, np.hstack([np.repeat(outcomes, n, axis=0), features[rows]]))
-        return np.ascontiguousarray(np.moveaxis(flat.reshape(*self._cards, n, k), -2, -1))
 
 
 # -- subsets of features -----------------------------------------------------------------------------------
