@@ -47,7 +47,7 @@ from tuplet.models import (
     StackedFeaturesClassifier,
     TreeClassifier,
 )
-from tuplet.models.combinations import seen_combinations, unseen_mass
+from tuplet.models.prior import seen_combinations, unseen_mass
 
 SOME = [
     PriorClassifier(),
