@@ -11,8 +11,7 @@ from scipy import stats
 from tuplet.core.typing import UNKNOWN
 from tuplet.models.probit.sampling.chains import ChainPlan, MarkovChain
 from tuplet.models.probit.sampling.correlation import Hamiltonian, correlation_step
-from tuplet.models.probit.sampling.forest_draws import ForestDraws
-from tuplet.models.probit.sampling.forests import ForestBlock, ForestSettings, load_features
+from tuplet.models.probit.sampling.forests import ForestBlock, ForestDraws, ForestSettings, load_features
 from tuplet.models.probit.sampling.means import LinearDraws, LinearSettings
 from tuplet.models.probit.sampling.sampler import init, label_signs, offsets_of, settled, step
 

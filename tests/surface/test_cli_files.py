@@ -180,7 +180,7 @@ def test_dates_of_a_table(folder, tmp_path):
     X = pd.DataFrame({"seen": pd.date_range("2024-01-01", periods=40).astype(str), "late": [0, 1] * 20})
     X.to_csv(tmp_path / "visits.csv", index=False)
     about = json.loads(run("info", tmp_path / "visits.csv", "-t", "late", "--json").stdout)
-    assert about["features"]["seen"] == {"type": "date", "values": "2024-01-01 to 2024-02-09", "missing": 0}
+    assert about["features"]["seen"] == {"type": "dates", "values": "2024-01-01 to 2024-02-09", "missing": 0}
     run("fit", tmp_path / "visits.csv", "-t", "late", "-m", "chain", "-o", tmp_path / "m.tuplet")
     (tmp_path / "new.csv").write_text("seen\n2031-05-01\n\n2024-01-02T10:00\n")
     assert len(run("predict", tmp_path / "m.tuplet", tmp_path / "new.csv").stdout.splitlines()) == 4

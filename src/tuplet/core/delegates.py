@@ -26,7 +26,7 @@ DELEGATES = {
     "plot_critical_differences": "tuplet.surface.comparisons.rank_plot:plot_critical_differences",
     "plot_differences": "tuplet.surface.comparisons.pairs:plot_differences",
     "plot_graph": "tuplet.surface.plots:plot_graph",
-    "plot_learning_path": "tuplet.surface.report.paths:plot_learning_path",
+    "plot_learning_path": "tuplet.surface.report.sections:plot_learning_path",
     "plot_pairs": "tuplet.surface.comparisons.pairs:plot_pairs",
     "plot_prediction_combinations": "tuplet.surface.plots.predictions:plot_prediction_combinations",
     "plot_prediction_coverage": "tuplet.surface.plots.predictions:plot_prediction_coverage",

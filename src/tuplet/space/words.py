@@ -1,4 +1,4 @@
-"""Combinations of labels and probabilities as short texts, for tables and plots."""
+"""Combinations of labels, probabilities and columns as short texts, for tables and plots."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from itertools import takewhile
 
 import numpy as np
+import pandas as pd
 
 from tuplet.core.typing import Codes
 from tuplet.space.classes import ClassSpace
@@ -147,3 +148,33 @@ def _common_start(texts: Sequence[str]) -> str:
     first, last = min(texts, default=""), max(texts, default="")
     same = takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False))
     return "".join(letter for letter, _ in same)
+
+
+# -- columns -----------------------------------------------------------------------------------------------
+
+
+def column_kind(column: pd.Series) -> str:
+    """Return what a column holds, in a word."""
+    dtype = column.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        return "ordered" if dtype.ordered else "categorical"
+    if pd.api.types.is_bool_dtype(dtype):
+        return "boolean"
+    if pd.api.types.is_numeric_dtype(dtype):
+        return "numeric"
+    return "dates" if pd.api.types.is_datetime64_any_dtype(dtype) else "text"
+
+
+def values_text(column: pd.Series) -> str:
+    """Return the range of numbers and dates, or the most frequent of other values."""
+    present = column.dropna()
+    if present.empty:
+        return "none"
+    if column_kind(column) == "numeric":
+        low, middle, high = np.quantile(present.to_numpy(dtype=float), [0, 0.5, 1])
+        return f"{low:.4g} to {high:.4g}, median {middle:.4g}"
+    if column_kind(column) == "dates":
+        first, last = (str(moment).removesuffix(" 00:00:00") for moment in (present.min(), present.max()))
+        return f"{first} to {last}"
+    counts = present.astype(str).value_counts()
+    return first_words([clip(f"{value} ({n})", 24) for value, n in counts.head(6).items()], ", ", 70)

@@ -100,7 +100,7 @@ OBJECTS: dict[str, str] = {
     "ChainEnd": "tuplet.models.probit.sampling.chains:ChainEnd",
     "IdentityState": "tuplet.models.probit.sampling.correlation:IdentityState",
     "ProbitDraws": "tuplet.models.probit.sampling.draws:Draws",
-    "ForestDraws": "tuplet.models.probit.sampling.forest_draws:ForestDraws",
+    "ForestDraws": "tuplet.models.probit.sampling.forests:ForestDraws",
     "HamiltonianState": "tuplet.models.probit.sampling.correlation:HamiltonianState",
     "StepSize": "tuplet.models.probit.sampling.correlation:StepSize",
     "LinearDraws": "tuplet.models.probit.sampling.means:LinearDraws",
@@ -137,7 +137,7 @@ TUPLES: dict[str, str] = {
     "MarginMetric": "tuplet.models.compared.output_coding:MarginMetric",
     "ClassComponent": "tuplet.models.generative.networks.three_part:ClassComponent",
     "Convergence": "tuplet.models.probit.sampling.summary:Convergence",
-    "ForestRecord": "tuplet.models.probit.sampling.forest_draws:ForestRecord",
+    "ForestRecord": "tuplet.models.probit.sampling.forests:ForestRecord",
     "LabelForm": "tuplet.space.containers:Form",
 }
 """Named tuples."""

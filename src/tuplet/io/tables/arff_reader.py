@@ -1,25 +1,40 @@
-"""Rows of ARFF files, dense and sparse."""
+"""ARFF files, dense and sparse: the header, the rows, and how their fields are quoted."""
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from tuplet.io.tables.arff_header import (
-    Attribute,
-    BadTokenError,
-    Header,
-    read_arff_header,
-    split_fields,
-    split_pairs,
-    without_comment,
-)
 from tuplet.io.tables.source import FileContent, require_cells
 from tuplet.io.tables.table import FileTable, apply_note
+
+_QUOTED = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
+
+_FIELD = re.compile(rf"\s*(?:({_QUOTED})\s*|([^,'\"][^,]*)?)(,|$)")
+_PAIR = re.compile(rf"\s*(\d+)\s+(?:({_QUOTED})|([^,\s'\"][^,]*?))\s*(,|$)")
+_PIECE = re.compile(rf"{_QUOTED}|\s%.*|.", re.DOTALL)
+_ESCAPED = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_LETTERS = {"n": "\n", "r": "\r", "t": "\t"}
+
+NOTE = "% tuplet: "
+"""Begins the comment in which `write_arff` keeps what ARFF cannot express."""
+
+Kind: TypeAlias = Literal["numeric", "integer", "nominal", "string", "date"]
+
+_KINDS: dict[str, Kind] = {
+    "numeric": "numeric", "real": "numeric", "integer": "integer", "string": "string", "date": "date",
+}  # fmt: skip
+_ATTRIBUTE = re.compile(rf"@attribute\s+({_QUOTED}|[^\s{{'\"][^\s{{]*)\s*(.*)", re.IGNORECASE)
+_MEKA = re.compile(r"-C\s+(-?\d{1,9})\b")
+_DATE = re.compile(r"yyyy|MM|dd|HH|mm|ss|SSS|'[^']*'|[^A-Za-z']")
+_STRPTIME = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S", "SSS": "%f"}
 
 _Tokens = Sequence[str | None]
 
@@ -30,21 +45,24 @@ _CHUNK = 2_000
 def read_arff(source: FileContent) -> FileTable:
     """Read an ARFF file: its attributes in their order, with MEKA's targets if the relation names them."""
     lines = source.lines()
-    header = read_arff_header(source, lines)
+    header = _read_header(source, lines)
     columns = _Columns(source, header)
     for number, line in enumerate(lines[header.n_lines :], start=header.n_lines + 1):
         text = line.strip()
         if text and not text.startswith("%"):
-            columns.add(without_comment(text).strip(), number)
+            columns.add(_without_comment(text).strip(), number)
     frame = columns.frame()
     table = FileTable(frame, header.meka_targets(source), header.title or source.stem)
     return table if header.note is None else apply_note(table, header.note, source)
 
 
+# -- rows --------------------------------------------------------------------------------------------------
+
+
 class _Columns:
     """Gathers rows, and turns them into arrays chunk by chunk; a chunk is all dense or all sparse."""
 
-    def __init__(self, source: FileContent, header: Header) -> None:
+    def __init__(self, source: FileContent, header: _Header) -> None:
         self.source = source
         self.attributes = header.attributes
         self.chunks: list[list[npt.NDArray[Any]]] = [[] for _ in header.attributes]
@@ -66,12 +84,12 @@ class _Columns:
                 self.sparse.append(self._sparse_row(text, line))
             else:
                 self.dense.append(self._dense_row(text, line))
-        except BadTokenError as error:
+        except _BadTokenError as error:
             self.source.fail(f"{error}.", line)
         self.lines.append(line)
 
     def _dense_row(self, text: str, line: int) -> list[str | None]:
-        fields = split_fields(text)
+        fields = _split_fields(text)
         if len(fields) != len(self.attributes):
             self.source.fail(
                 f"expected {len(self.attributes)} values, one for each attribute, found {len(fields)}; the"
@@ -83,7 +101,7 @@ class _Columns:
     def _sparse_row(self, text: str, line: int) -> tuple[list[int], list[str | None]]:
         if not text.endswith("}"):
             self.source.fail("the sparse row has no closing brace; the line may be cut short.", line)
-        positions, values = split_pairs(text[1:-1])
+        positions, values = _split_pairs(text[1:-1])
         if len(set(positions)) < len(positions) or max(positions, default=0) >= len(self.attributes):
             self.source.fail(
                 f"positions in a sparse row are 0 to {len(self.attributes) - 1}, each once; found"
@@ -124,7 +142,7 @@ class _Columns:
             arrays[position] = array
         return arrays
 
-    def _convert(self, attribute: Attribute, tokens: _Tokens, lines: list[int]) -> npt.NDArray[Any]:
+    def _convert(self, attribute: _Attribute, tokens: _Tokens, lines: list[int]) -> npt.NDArray[Any]:
         try:
             return _parse(attribute, tokens)
         except (KeyError, TypeError, ValueError, OverflowError):
@@ -149,7 +167,7 @@ class _Columns:
 # -- columns -----------------------------------------------------------------------------------------------
 
 
-def _parse(attribute: Attribute, tokens: _Tokens) -> npt.NDArray[Any]:
+def _parse(attribute: _Attribute, tokens: _Tokens) -> npt.NDArray[Any]:
     """Return values as an array: floats or integers, codes of nominal values (-1: missing), or text.
 
     Raises KeyError, TypeError, ValueError or OverflowError if one of them is not of the attribute's kind.
@@ -172,7 +190,7 @@ def _parse(attribute: Attribute, tokens: _Tokens) -> npt.NDArray[Any]:
     return np.fromiter(numbers, dtype=np.float64, count=n)
 
 
-def _implicit(attribute: Attribute, n: int) -> npt.NDArray[Any]:
+def _implicit(attribute: _Attribute, n: int) -> npt.NDArray[Any]:
     """Return the value of an attribute in n sparse rows that leave it out.
 
     Zero means the first of the declared values; strings and dates are missing.
@@ -184,7 +202,7 @@ def _implicit(attribute: Attribute, n: int) -> npt.NDArray[Any]:
     return np.zeros(n, dtype=np.int64 if attribute.kind == "integer" else np.float64)
 
 
-def _first_bad(attribute: Attribute, tokens: _Tokens) -> tuple[int, str]:
+def _first_bad(attribute: _Attribute, tokens: _Tokens) -> tuple[int, str]:
     """Return the position of the first value that `_parse` refuses, and the problem."""
     for place, token in enumerate(tokens):
         try:
@@ -196,7 +214,7 @@ def _first_bad(attribute: Attribute, tokens: _Tokens) -> tuple[int, str]:
     return 0, f"the values of {attribute.name!r} cannot be read"
 
 
-def _make_column(attribute: Attribute, chunks: list[npt.NDArray[Any]]) -> pd.Series:
+def _make_column(attribute: _Attribute, chunks: list[npt.NDArray[Any]]) -> pd.Series:
     """Return the column of an attribute; raises ValueError if a date is not of its format."""
     values = np.concatenate(chunks)
     if attribute.kind == "nominal":
@@ -213,3 +231,204 @@ def _make_column(attribute: Attribute, chunks: list[npt.NDArray[Any]]) -> pd.Ser
 
 def _whole(values: npt.NDArray[np.float64]) -> bool:
     return bool((np.abs(values) < 2**53).all() and (values == np.floor(values)).all())
+
+
+# -- header ------------------------------------------------------------------------------------------------
+
+
+class _BadTokenError(Exception):
+    """Part of a line that cannot be read; never leaves the reader."""
+
+
+@dataclass(frozen=True)
+class _Attribute:
+    """One column: its name, kind, declared values (nominal) and format (dates)."""
+
+    name: str
+    kind: Kind
+    values: tuple[str, ...] = ()
+    format: str = ""
+
+
+@dataclass(frozen=True)
+class _Header:
+    """What comes before the rows.
+
+    Parameters
+    ----------
+    relation : str
+    attributes : tuple of _Attribute
+    note : dict or None
+        What `write_arff` wrote into a comment; None in other files.
+    n_lines : int
+        Lines of the header, @data included.
+    """
+
+    relation: str
+    attributes: tuple[_Attribute, ...]
+    note: dict[str, Any] | None
+    n_lines: int
+
+    def meka_targets(self, source: FileContent) -> tuple[str, ...] | None:
+        """Return the attributes that `-C n` in the relation names: the first n, or the last |n|."""
+        match = _MEKA.search(self.relation)
+        if match is None:
+            return None
+        n, names = int(match[1]), [attribute.name for attribute in self.attributes]
+        if not 0 < abs(n) <= len(names):
+            source.fail(f"the relation has -C {n}, but there are {len(names)} attributes; give targets=.")
+        return tuple(names[:n] if n > 0 else names[n:])
+
+    @property
+    def title(self) -> str:
+        """The relation without MEKA's options."""
+        return self.relation.partition(":")[0].strip() if _MEKA.search(self.relation) else self.relation
+
+
+def _read_header(source: FileContent, lines: list[str]) -> _Header:
+    """Read up to and with the line @data."""
+    relation, attributes = "", dict[str, _Attribute]()
+    note: dict[str, Any] | None = None
+    for number, line in enumerate(lines, start=1):
+        text = line.strip()
+        word = text[:10].lower()
+        if text.startswith(NOTE.strip()):
+            note = _note(source, text, number)
+        elif not text or text.startswith("%"):
+            continue
+        elif word.startswith("@relation"):
+            relation = _unquote(_without_comment(text)[9:].strip())
+        elif word == "@attribute":
+            attribute = _attribute(source, _without_comment(text).strip(), number)
+            if attribute.name in attributes:
+                source.fail(f"two attributes are called {attribute.name!r}; rename one.", number)
+            attributes[attribute.name] = attribute
+        elif word.startswith("@data"):
+            if not attributes:
+                source.fail("@data comes before any @attribute.", number)
+            return _Header(relation, tuple(attributes.values()), note, number)
+        else:
+            source.fail(f"expected @relation, @attribute or @data, found {text[:30]!r}.", number)
+    raise source.error("there is no @data; the file is cut short, or no ARFF file.")
+
+
+def _note(source: FileContent, text: str, line: int) -> dict[str, Any]:
+    try:
+        note = json.loads(text[len(NOTE.strip()) :])
+    except (ValueError, RecursionError):
+        note = None
+    if not isinstance(note, dict):
+        source.fail("the note of write_arff is damaged; copy the file again, or delete this line.", line)
+    return note
+
+
+def _attribute(source: FileContent, text: str, line: int) -> _Attribute:
+    match = _ATTRIBUTE.fullmatch(text)
+    if match is None:
+        source.fail(f"expected '@attribute name type', found {text[:40]!r}.", line)
+    name, declared = _unquote(match[1]), match[2].strip()
+    if declared.startswith("{"):
+        return _Attribute(name, "nominal", _values(source, declared, line))
+    word, _, rest = declared.partition(" ")
+    if word.lower() == "relational":
+        source.fail(f"{name!r} is relational, a table within a row, which is not read; flatten it.", line)
+    kind = _KINDS.get(word.lower())
+    if kind is None:
+        source.fail(
+            f"the type of {name!r} must be numeric, real, integer, string, date or {{a, b}}; found"
+            f" {declared[:30]!r}.",
+            line,
+        )
+    return _Attribute(name, kind, format=_date_format(source, rest, line) if kind == "date" else "")
+
+
+def _values(source: FileContent, declared: str, line: int) -> tuple[str, ...]:
+    if not declared.endswith("}"):
+        source.fail("the list of values has no closing brace; the line may be cut short.", line)
+    inner = declared[1:-1]
+    try:
+        values = ["?" if value is None else value for value in _split_fields(inner)] if inner.strip() else []
+    except _BadTokenError as error:
+        source.fail(f"the list of values has {error}.", line)
+    if len(set(values)) < len(values):
+        source.fail("the list of values has one twice; remove it.", line)
+    return tuple(values)
+
+
+def _date_format(source: FileContent, declared: str, line: int) -> str:
+    """Return a Java date format as Python has it."""
+    java = _unquote(declared.strip()) or "yyyy-MM-dd'T'HH:mm:ss"
+    pieces = _DATE.findall(java)
+    if "".join(pieces) != java:
+        source.fail(
+            f"dates of the format {java[:30]!r} are not read; use yyyy, MM, dd, HH, mm, ss, SSS.", line
+        )
+    return "".join(_STRPTIME.get(piece) or piece.strip("'").replace("%", "%%") for piece in pieces)
+
+
+# -- fields ------------------------------------------------------------------------------------------------
+
+
+def _split_fields(text: str) -> list[str | None]:
+    """Return the fields between commas, unquoted; None where a bare question mark stands."""
+    if "'" not in text and '"' not in text:
+        fields = text.split(",")
+        if len(fields) == 1 and "," not in text and len(text.split()) > 1:
+            fields = text.split()  # Weka takes blanks for separators, too
+        return [None if field == "?" else field for field in map(str.strip, fields)]
+    found: list[str | None] = []
+    position = 0
+    while True:
+        match = _FIELD.match(text, position)
+        if match is None:
+            raise _BadTokenError(
+                f"a quote that does not end, or is not followed by a comma: {text[position:][:30]!r}"
+            )
+        quoted, bare, mark = match.groups()
+        value = (bare or "").strip()
+        found.append(_unquote(quoted) if quoted is not None else None if value == "?" else value)
+        if not mark:
+            return found
+        position = match.end()
+
+
+def _split_pairs(text: str) -> tuple[list[int], list[str | None]]:
+    """Return positions and values of the inner part of a sparse row, `1 a, 4 'b c'`."""
+    positions: list[int] = []
+    values: list[str | None] = []
+    start, n = 0, len(text)
+    while start < n and not (not positions and text.isspace()):
+        match = _PAIR.match(text, start)
+        if match is None:
+            raise _BadTokenError(f"expected 'position value' between commas, found {text[start:][:30]!r}")
+        position, quoted, bare, mark = match.groups()
+        positions.append(int(position[:10]))  # more digits than any file has attributes
+        values.append(_unquote(quoted) if quoted is not None else None if bare == "?" else bare)
+        if not mark:
+            return positions, values
+        start = match.end()
+        if start == n:
+            raise _BadTokenError("nothing follows the last comma")
+    return positions, values
+
+
+def _unquote(text: str) -> str:
+    """Return a name or value without its quotes and escapes."""
+    if text[:1] not in ("'", '"'):
+        return text
+    inner = text[1:-1]
+    return _ESCAPED.sub(_meaning, inner) if "\\" in inner else inner
+
+
+def _meaning(match: re.Match[str]) -> str:
+    code = match[1]
+    return chr(int(code[1:], 16)) if len(code) > 1 else _LETTERS.get(code, code)
+
+
+def _without_comment(line: str) -> str:
+    """Return a line without a comment at its end: a percent sign after a blank, outside quotes."""
+    if "%" not in line:
+        return line
+    return "".join(
+        piece for piece in _PIECE.findall(line) if not piece.lstrip().startswith("%") or piece == "%"
+    )

@@ -14,7 +14,7 @@ import pandas as pd
 from tuplet.core.atomic_files import write_bytes
 from tuplet.core.exceptions import InputError
 from tuplet.io.dataset import Dataset
-from tuplet.io.tables.arff_header import NOTE
+from tuplet.io.tables.arff_reader import NOTE
 from tuplet.io.tables.source import Where
 from tuplet.io.tables.table import make_note, make_split_note, require_writable
 from tuplet.io.tables.targets import format_label_list

@@ -9,7 +9,6 @@ from io import BytesIO
 import numpy as np
 import pandas as pd
 from scipy import sparse
-from sklearn.preprocessing import MultiLabelBinarizer
 
 from tuplet.io.tables.source import FileContent, Where, open_source, require_cells
 from tuplet.io.tables.table import FileTable
@@ -79,7 +78,7 @@ def _read(source: FileContent) -> tuple[sparse.csr_array, pd.DataFrame, int]:
 
 
 def _parse(lines: list[str]) -> tuple[sparse.csr_matrix, list[tuple[float, ...]]]:
-    from sklearn.datasets import load_svmlight_file  # takes long to import
+    from sklearn.datasets import load_svmlight_file  # readers of other formats do without scikit-learn
 
     content = BytesIO("\n".join(lines).encode())
     X, labels = load_svmlight_file(content, multilabel=True, zero_based=True)
@@ -97,6 +96,8 @@ def _is_wrong(lines: list[str]) -> bool:
 
 
 def _label_frame(source: FileContent, rows: list[tuple[float, ...]]) -> pd.DataFrame:
+    from sklearn.preprocessing import MultiLabelBinarizer
+
     distinct = sorted(set().union(*rows))
     require_cells(source, len(rows), len(distinct))
     values = MultiLabelBinarizer(classes=distinct).fit_transform(rows)

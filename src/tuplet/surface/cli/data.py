@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import pandas as pd
-from pandas.api.types import is_bool_dtype, is_datetime64_any_dtype, is_numeric_dtype
 
 from tuplet.core.atomic_files import write_bytes
 from tuplet.core.exceptions import InputError
@@ -20,7 +19,7 @@ from tuplet.io.tables.parquet import write_parquet
 from tuplet.io.tables.source import suffix_format
 from tuplet.io.tables.table import all_columns
 from tuplet.io.tables.text import MISSING
-from tuplet.space.words import clip, first_words
+from tuplet.space.words import clip, column_kind, first_words, values_text
 from tuplet.surface.cli.terminal import print_table, print_text, print_warning, result_console
 
 if TYPE_CHECKING:
@@ -172,14 +171,4 @@ def _labels(column: pd.Series) -> dict[str, Any]:
 
 def _feature(column: pd.Series) -> dict[str, Any]:
     missing = int(column.isna().sum())
-    if is_numeric_dtype(column.dtype) and not is_bool_dtype(column.dtype):
-        known = column.dropna()
-        span = f"{known.min():.6g} to {known.max():.6g}" if len(known) else ""
-        return {"type": "number", "values": span, "missing": missing}
-    if is_datetime64_any_dtype(column.dtype):
-        first, last = (str(moment).removesuffix(" 00:00:00") for moment in (column.min(), column.max()))
-        return {"type": "date", "values": f"{first} to {last}", "missing": missing}
-    values = column.dropna().astype(str).unique()
-    kind = "boolean" if is_bool_dtype(column.dtype) else "category"
-    text = ", ".join(values[:8]) + (f" and {len(values) - 8:,} more" if len(values) > 8 else "")
-    return {"type": kind, "values": text, "missing": missing}
+    return {"type": column_kind(column), "values": values_text(column), "missing": missing}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 from rich.console import Console
@@ -48,6 +50,14 @@ def _models(seed: int) -> dict[str, JointClassifier]:
     }
 
 
+def _table(title: str, headings: Sequence[str], right: Sequence[str]) -> Table:
+    """Return an empty table; columns with these headings are aligned to the right."""
+    table = Table(title=title, title_justify="left", title_style="bold")
+    for heading in headings:
+        table.add_column(heading, justify="right" if heading in right else "left")
+    return table
+
+
 # -- 1. data ------------------------------------------------------------------------------------------------
 
 
@@ -78,9 +88,8 @@ def _compare(console: Console, X: pd.DataFrame, Y: pd.DataFrame, folds: KFold) -
     seconds = result.runs.groupby("model")[["fit_cpu_seconds", "predict_cpu_seconds"]].sum().sum(axis=1)
     best = str(likelihood.idxmax())
     title = f"1. Models, {folds.n_splits}-fold cross-validation"
-    table = Table(title=title, title_justify="left", title_style="bold")
-    for heading in ("model", "exact match", "Hamming loss", "joint log-likelihood", "CPU s"):
-        table.add_column(heading, justify="left" if heading == "model" else "right")
+    numbers = ("exact match", "Hamming loss", "joint log-likelihood", "CPU s")
+    table = _table(title, ["model", *numbers], numbers)
     for name in models:
         cells = f"{exact[name]:.3f}", f"{1 - hamming[name]:.3f}", f"{likelihood[name]:.3f}"
         table.add_row(name, *cells, f"{seconds[name]:.1f}", style="bold" if name == best else None)
@@ -104,16 +113,9 @@ def _interesting(prediction: JointPrediction, n: int = 3) -> list[int]:
 def _show_combinations(
     console: Console, prediction: JointPrediction, truth: pd.DataFrame, rows: list[int]
 ) -> None:
-    table = Table(
-        title="2. The five most probable label combinations of three penguins",
-        title_justify="left",
-        title_style="bold",
-    )
-    table.add_column("penguin", justify="right")
-    for name in prediction.space.names:
-        table.add_column(name)
-    table.add_column("probability", justify="right")
-    table.add_column("")
+    title = "2. The five most probable label combinations of three penguins"
+    headings = ["penguin", *prediction.space.names, "probability", ""]
+    table = _table(title, headings, ("penguin", "probability"))
     for row in rows:
         real = truth.iloc[row]
         for rank, line in enumerate(prediction[row].top_k(5).itertuples(index=False)):
@@ -141,14 +143,9 @@ def _show_knowledge(console: Console, prediction: JointPrediction, row: int) -> 
     one = prediction[row]
     name, labels = _unsure_variable(one)
     columns = [("nothing", one)] + [(f"{name} = {label}", one.given({name: label})) for label in labels]
-    table = Table(
-        title=f"3. Penguin {one.index[0]}: what changes when {name} becomes known",  # type: ignore[index]
-        title_justify="left",
-        title_style="bold",
-    )
-    table.add_column("probability of")
-    for heading, _ in columns:
-        table.add_column(f"known: {heading}", justify="right")
+    title = f"3. Penguin {one.index[0]}: what changes when {name} becomes known"  # type: ignore[index]
+    headings = [f"known: {heading}" for heading, _ in columns]
+    table = _table(title, ["probability of", *headings], headings)
     for variable in one.space.names:
         tables = [known.marginals()[variable].iloc[0] for _, known in columns]
         for label in tables[0].index:
@@ -184,11 +181,8 @@ def _losses(prediction: JointPrediction) -> dict[str, str | Loss]:
 
 def _show_decisions(console: Console, prediction: JointPrediction, truth: pd.DataFrame) -> None:
     answers = {name: prediction.decide(loss).fillna("?") for name, loss in _losses(prediction).items()}
-    table = Table(
-        title="4. One joint, four losses, different answers", title_justify="left", title_style="bold"
-    )
-    for heading in ("penguin", "loss", *prediction.space.names):
-        table.add_column(heading, justify="right" if heading == "penguin" else "left")
+    headings = ["penguin", "loss", *prediction.space.names]
+    table = _table("4. One joint, four losses, different answers", headings, ("penguin",))
     for row in _disagreements(list(answers.values())):
         for place, (name, frame) in enumerate(answers.items()):
             table.add_row(str(frame.index[row]) if place == 0 else "", name, *frame.iloc[row])

@@ -7,9 +7,13 @@ predictions and models have methods of the same names, which put these together.
 from tuplet.surface.plots.calibration import plot_calibration, plot_coverage
 from tuplet.surface.plots.combinations import plot_combinations
 from tuplet.surface.plots.graph import plot_graph
-from tuplet.surface.plots.heatmap import plot_correlations, plot_dependence, plot_label_dependence
+from tuplet.surface.plots.heatmap import (
+    plot_correlations,
+    plot_dependence,
+    plot_label_dependence,
+    plot_pair_table,
+)
 from tuplet.surface.plots.marginals import plot_marginals
-from tuplet.surface.plots.pair_table import plot_pair_table
 from tuplet.surface.plots.path import LearningPath, plot_path, plot_trace
 from tuplet.surface.plots.rules import plot_rule_effects
 

@@ -21,9 +21,8 @@ from tuplet.space.classes import ClassSpace
 from tuplet.space.words import clip
 from tuplet.surface.plots.calibration import plot_calibration, plot_coverage
 from tuplet.surface.plots.combinations import plot_combinations
-from tuplet.surface.plots.heatmap import plot_dependence
+from tuplet.surface.plots.heatmap import plot_dependence, plot_pair_table
 from tuplet.surface.plots.marginals import plot_marginals
-from tuplet.surface.plots.pair_table import plot_pair_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

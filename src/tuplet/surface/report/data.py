@@ -11,7 +11,7 @@ from scipy import sparse
 from tuplet.core.typing import UNKNOWN, Codes
 from tuplet.space.classes import ClassSpace
 from tuplet.space.features.inputs import as_pandas
-from tuplet.space.words import clip, is_yes_no, shorten
+from tuplet.space.words import clip, column_kind, is_yes_no, shorten, values_text
 from tuplet.surface.pages.page import PlainTable, Section
 from tuplet.surface.report.pieces import combinations, facts, words_of
 
@@ -113,7 +113,7 @@ def _sparse_facts(matrix: Any) -> dict[str, Any]:
 
 
 def _frame_facts(frame: pd.DataFrame) -> dict[str, Any]:
-    kinds = pd.Series([_kind(frame.iloc[:, i]) for i in range(frame.shape[1])])
+    kinds = pd.Series([column_kind(frame.iloc[:, i]) for i in range(frame.shape[1])])
     counts = ", ".join(f"{n} {kind}" for kind, n in kinds.value_counts(sort=False).items())
     gaps = frame.isna().to_numpy()
     lines: dict[str, Any] = {"rows": len(frame), "features": f"{frame.shape[1]} ({counts or 'none'})"}
@@ -141,39 +141,16 @@ def _label_facts(space: ClassSpace, codes: Codes) -> dict[str, Any]:
     return lines
 
 
-def _kind(column: pd.Series) -> str:
-    dtype = column.dtype
-    if isinstance(dtype, pd.CategoricalDtype):
-        return "ordered" if dtype.ordered else "categorical"
-    if pd.api.types.is_bool_dtype(dtype):
-        return "boolean"
-    if pd.api.types.is_numeric_dtype(dtype):
-        return "numeric"
-    return "dates" if pd.api.types.is_datetime64_any_dtype(dtype) else "text"
-
-
 def _features(frame: pd.DataFrame) -> PlainTable:
     shown = frame.iloc[:, :_FEATURES]
     columns = [shown.iloc[:, i] for i in range(shown.shape[1])]
     table = pd.DataFrame(
         {
-            "kind": [_kind(column) for column in columns],
+            "kind": [column_kind(column) for column in columns],
             "missing": [int(column.isna().sum()) for column in columns],
-            "values": [_values_text(column) for column in columns],
+            "values": [values_text(column) for column in columns],
         },
         index=pd.Index(shorten([str(name) for name in shown.columns], 40), name="feature"),
     )
     more = frame.shape[1] - _FEATURES
     return PlainTable(table, f"The first {_FEATURES} of {frame.shape[1]}" if more > 0 else "")
-
-
-def _values_text(column: pd.Series) -> str:
-    """Return the range of numbers, or the most frequent of other values."""
-    present = column.dropna()
-    if present.empty:
-        return "none"
-    if _kind(column) == "numeric":
-        low, middle, high = np.quantile(present.to_numpy(dtype=float), [0, 0.5, 1])
-        return f"{low:.4g} to {high:.4g}, median {middle:.4g}"
-    counts = present.astype(str).value_counts()
-    return words_of([f"{value} ({n})" for value, n in counts.head(6).items()], 70)

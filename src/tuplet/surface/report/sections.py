@@ -10,11 +10,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial, singledispatch
 from inspect import signature
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
+from tuplet.core.exceptions import InputError
 from tuplet.core.typing import Codes, Floats
 from tuplet.models.bayesnet.classifier import BayesNetClassifier
 from tuplet.models.chain import ChainClassifier
@@ -37,9 +38,11 @@ from tuplet.structure.parents import edges
 from tuplet.surface.pages.page import Picture, PlainTable, Section
 from tuplet.surface.plots.calibration import plot_calibration
 from tuplet.surface.plots.graph import plot_class_feature_graph, plot_graph
-from tuplet.surface.plots.path import plot_path
-from tuplet.surface.report.paths import learning_path
+from tuplet.surface.plots.path import LearningPath, plot_path
 from tuplet.surface.report.pieces import combinations, picture
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _EDGES, _FIELD_EDGES, _CHAINS, _COMBINATIONS, _PAIRS = 25, 30, 20, 20, 25
 """Lines that a table lists: edges, edges of a random field, chains, combinations, correlations."""
@@ -330,7 +333,77 @@ def _strongest(frame: pd.DataFrame, column: str, n: int) -> pd.DataFrame:
 
 def _path_pictures(model: Any, caption: str) -> list[Picture]:
     """Return the picture of the model's path of learning, if there is one of two steps or more."""
-    path = learning_path(model)
+    path = _learning_path(model)
     if path is None or len(path) < 2:
         return []
     return [picture(lambda: plot_path(path), caption)]
+
+
+# -- held-out scores along the steps of learning -----------------------------------------------------------
+
+
+def plot_learning_path(model: Any, *, title: str = "", ax: Axes | None = None) -> Axes:
+    """Draw the path of learning of a fitted model; see `tuplet.surface.plots.plot_path`."""
+    path = _learning_path(model)
+    if path is None:
+        raise InputError(f"plot_path: {type(model).__name__} has no path of learning to draw.")
+    return plot_path(path, title=title, ax=ax)
+
+
+@singledispatch
+def _learning_path(model: Any) -> LearningPath | None:
+    """Return the held-out scores of the steps of learning; None if the model was learned in one step."""
+    return None
+
+
+@_learning_path.register
+def _(model: MixtureClassifier) -> LearningPath | None:
+    return _growth(model, "components")
+
+
+@_learning_path.register
+def _(model: TreeMixtureClassifier) -> LearningPath | None:
+    return _growth(model, "trees")
+
+
+def _growth(model: MixtureClassifier | TreeMixtureClassifier, components: str) -> LearningPath | None:
+    scores = model.validation_path_
+    if not scores:
+        return None
+    return LearningPath(
+        np.arange(1, len(scores) + 1),
+        scores,
+        f"number of {components}",
+        "held-out log-likelihood per row",
+        chosen=len(model.components_),
+    )
+
+
+@_learning_path.register
+def _(model: RuleStackingClassifier) -> LearningPath | None:
+    learned = model.learned_
+    if not learned.sizes:
+        return None
+    return LearningPath(
+        (0, *learned.sizes),
+        (0.0, *learned.held_out),
+        "number of rules",
+        "held-out gain in log-likelihood per row",
+        errors=(0.0, *learned.held_out_error),
+        chosen=len(learned.terms),
+    )
+
+
+@_learning_path.register
+def _(model: AutoJointClassifier) -> LearningPath | None:
+    if not len(model.race_):
+        return None
+    return LearningPath(
+        model.race_["seconds"],
+        model.race_["log_likelihood"],
+        "seconds since the start",
+        "held-out log-likelihood per row",
+        level=model.log_likelihood_,
+        level_name="the mixture",
+        names=tuple(model.race_["model"]),
+    )

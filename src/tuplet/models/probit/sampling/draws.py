@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from tuplet.core.typing import Floats
 from tuplet.models.probit.sampling.chains import ChainDraws
-from tuplet.models.probit.sampling.forest_draws import ForestDraws
+from tuplet.models.probit.sampling.forests import ForestDraws
 from tuplet.models.probit.sampling.means import MeanDraws
 
 
