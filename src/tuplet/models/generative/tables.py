@@ -17,20 +17,12 @@ import numpy.typing as npt
 from scipy.special import logsumexp
 
 from tuplet.core.exceptions import InputError, IntractableError
+from tuplet.core.limits import HELD_CELLS, TABLE_CELLS, row_blocks
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.inference.factor import Factor
 from tuplet.joint.inference.plan import cliques_along, min_fill_order
 from tuplet.models.generative.networks.three_part import ThreePartGraph
 from tuplet.structure.parents import ParentSets, topological_order
-
-_LARGEST = 2**26
-"""Cells of the largest table of a family that is stored."""
-
-_LARGEST_SUMMED = 2**22
-"""Cells of the largest table of one row."""
-
-_CHUNK = 2**22
-"""Cells of the tables of the rows that are treated at once."""
 
 
 def count_tables(
@@ -55,7 +47,7 @@ def count_tables(
     tables = []
     for v, members in enumerate(parents):
         shape = [cards[u] for u in (*members, v)]
-        if (size := math.prod(shape)) > _LARGEST:
+        if (size := math.prod(shape)) > HELD_CELLS:
             raise InputError(
                 f"The table of {names[v]!r} given its {len(members)} parents would have {size:,} cells; lower"
                 " max_parents."
@@ -213,8 +205,7 @@ def _chunks(
     scopes = [_scope(graph, group, g) for g in group.families]
     cells = len(scopes) * max(math.prod(cards[v] for v in scope) for scope in scopes)
     largest = max(math.prod(cards[v] for v in scope) for _, scope in _elimination(graph, cards, group))
-    size = max(1, _CHUNK // max(cells, largest))
-    return [rows[start : start + size] for start in range(0, len(rows), size)]
+    return [rows[block] for block in row_blocks(len(rows), max(cells, largest))]
 
 
 def _elimination(
@@ -264,7 +255,7 @@ def _summed(
     for v, scope in _elimination(graph, cards, group):
         touching = [factor for factor in factors if v in factor.scope]
         cells = math.prod(cards[u] for u in scope)
-        if cells > _LARGEST_SUMMED:
+        if cells > TABLE_CELLS:
             raise IntractableError(
                 f"The missing feature {names[v - d]!r} is joined to {len(scope) - 1} variables; summing it"
                 f" out needs a table of {cells:,} cells. Fill in some of the missing values of X."
