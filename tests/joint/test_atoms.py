@@ -10,7 +10,6 @@ from draws import examples
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import UNKNOWN
 from tuplet.joint import Atoms, FactorGraph, JointDistribution
-from tuplet.joint import atoms as module
 from tuplet.joint.base import all_outcomes
 from tuplet.joint.collect import outcome_keys
 from tuplet.testing import check_joint
@@ -194,7 +193,7 @@ def test_log_prob_holds_a_bounded_part_of_the_comparisons(make, monkeypatch):
     held = []
     matches = Atoms._matches
     monkeypatch.setattr(Atoms, "_matches", lambda *args: held.append(matches(*args)) or held[-1])
-    monkeypatch.setattr(module, "_CELLS", 200)
+    monkeypatch.setattr("tuplet.core.limits.working_cells", lambda: 32 * 200)
     np.testing.assert_array_equal(joint.log_prob(codes), whole[0])
     np.testing.assert_array_equal(joint._bound(codes), whole[1])
     assert max(block.size for block in held) <= 200
@@ -204,7 +203,7 @@ def test_log_prob_holds_a_bounded_part_of_the_comparisons(make, monkeypatch):
 def test_sums_do_not_depend_on_the_size_of_blocks(make, monkeypatch):
     joint = make(40, 20, (2,) * 6)
     whole = joint._flat_marginals(), joint._count_marginals(), joint.pairwise()[1, 4]
-    monkeypatch.setattr(module, "_CELLS", 300)
+    monkeypatch.setattr("tuplet.core.limits.working_cells", lambda: 32 * 300)
     for found, expected in zip(
         (joint._flat_marginals(), joint._count_marginals(), joint.pairwise()[1, 4]), whole, strict=True
     ):

@@ -344,7 +344,7 @@ class Grid:
 
 def test_tables_of_all_outcomes_equal_the_walk_over_prefixes(monkeypatch):
     """Also over several blocks of rows, under evidence, and for the marginal of a prefix of the order."""
-    monkeypatch.setattr("tuplet.joint.chain._CELLS", 100)
+    monkeypatch.setattr("tuplet.core.limits.working_cells", lambda: 32 * 100)
     joint, _ = make((2, 3, 2, 2), 0, zeros=0.2, n=7)
     fast = Autoregressive(joint.cards, joint.order, Grid(joint.conditional), n=7)
     known = np.where(np.arange(4) % 2 == 0, joint.sample(1, 0)[0], UNKNOWN)
@@ -477,8 +477,7 @@ def test_many_labels_many_parts(monkeypatch):
 
     joint = Autoregressive((2,) * 53, range(53), conditional, n=20)
     whole = joint._flat_marginals()
-    monkeypatch.setattr("tuplet.joint.frontier._CELLS", 20_000)
-    monkeypatch.setattr("tuplet.joint.autoregressive._CELLS", 5_000)
+    monkeypatch.setattr("tuplet.core.limits.working_cells", lambda: 32 * 5_000)
     parts = Autoregressive((2,) * 53, range(53), conditional, n=20)
     np.testing.assert_allclose(parts._flat_marginals(), whole)
     draws = joint.sample(30, 0)

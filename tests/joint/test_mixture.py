@@ -224,7 +224,7 @@ def test_blocks_of_rows_give_the_same_answers(monkeypatch):
     cards, n = (2,) * 8, 11
     joints = [chain(cards, n, rng)[0] for _ in range(3)]
     whole = Mixture(np.zeros((n, 3)), tuple(joints)).top_k(3)
-    monkeypatch.setattr("tuplet.joint.mixture._LISTED", 1)
+    monkeypatch.setattr("tuplet.core.limits.working_cells", lambda: 32 * 1)
     monkeypatch.setattr("tuplet.joint.mixture._BLOCK", 4)
     parts = Mixture(np.zeros((n, 3)), tuple(joints)).top_k(3)
     assert whole.proven.all()

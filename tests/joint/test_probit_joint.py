@@ -223,7 +223,7 @@ def test_what_is_decided_for_a_row_does_not_depend_on_the_others(monkeypatch):
     for rows in (slice(0, 1), slice(4, 9)):
         np.testing.assert_array_equal(joint[rows]._count_marginals(), counts[rows])
         np.testing.assert_array_equal(joint[rows].top_k(3).codes, best.codes[rows])
-    monkeypatch.setattr("tuplet.joint.probit._CELLS", 1)
+    monkeypatch.setattr("tuplet.core.limits.working_cells", lambda: 32 * 1)
     np.testing.assert_array_equal(joint._count_marginals(), counts)
     np.testing.assert_allclose(
         counts.sum(axis=2), np.stack([m[:, 1] for m in joint.marginals()], axis=1), atol=0.04

@@ -285,7 +285,7 @@ def test_rows_in_chunks_are_rows_at_once(monkeypatch):
     batch = BayesBatch(X, BayesLayout.make(X, "auto", 1.0, 1e-3))
     experts = batch.fit(y, blocks, 5, 3)
     whole = experts.table(batch.rows)
-    monkeypatch.setattr("tuplet.local.many_bayes._CHUNK", 7)
+    monkeypatch.setattr("tuplet.core.limits.working_cells", lambda: 32 * 7)
     np.testing.assert_array_equal(experts.table(batch.rows), whole)
 
 

@@ -116,7 +116,7 @@ def test_many_rows_are_predicted_when_they_are_asked_for(monkeypatch):
     X, Y = data()
     model = clone(FOREST).fit(X, Y)
     at_once = model.predict_joint(X).distribution
-    monkeypatch.setattr(probit_base, "_HELD", 100)
+    monkeypatch.setattr(probit_base, "HELD_CELLS", 100)
     lazily = model.predict_joint(X).distribution
     assert not isinstance(lazily.means, np.ndarray)
     np.testing.assert_allclose(lazily.log_prob(Y), at_once.log_prob(Y), atol=1e-12)

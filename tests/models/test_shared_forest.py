@@ -70,7 +70,7 @@ def test_shares_are_learned_from_some_of_many_rows(monkeypatch):
     X, Y = rows(0)
     forest = ExtraTreesClassifier(20, bootstrap=True)
     whole = SharedForestClassifier(forest, random_state=0).fit(X, Y)
-    monkeypatch.setattr("tuplet.models.shared_forest._MET_CELLS", len(X) * 4)
+    monkeypatch.setattr("tuplet.models.shared_forest.LISTED_CELLS", len(X) * 4)
     some = SharedForestClassifier(forest, random_state=0).fit(X, Y)
     assert some.combination_share_ != whole.combination_share_
     assert some.combination_share_ == pytest.approx(whole.combination_share_, abs=0.4)

@@ -273,7 +273,7 @@ def test_what_cannot_be_encoded_is_named(monkeypatch):
     encoder.transform(frame.assign(word=np.nan))  # nothing known is no contradiction
     with pytest.raises(InputError, match="All values of X are missing"):
         FeatureEncoder().fit(pd.DataFrame({"word": pd.Categorical([None, None], categories=["a"])}))
-    monkeypatch.setattr(inputs, "MAX_CELLS", 10)
+    monkeypatch.setattr(inputs, "largest_array", lambda: 10)
     with pytest.raises(IntractableError, match="a column for each value of its text"):
         FeatureEncoder().fit(frame)
 

@@ -11,12 +11,10 @@ import numpy.typing as npt
 from scipy import sparse
 
 from tuplet.core.exceptions import InputError
+from tuplet.core.limits import PASS_CELLS, row_blocks
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import JointDistribution, Ranking
 from tuplet.joint.collect import collect, distinct, outcome_keys, positions, repeated, tally
-
-_CELLS = 2**20
-"""Cells of an intermediate array that are held at once: few enough to stay near the processor."""
 
 
 @final
@@ -167,9 +165,7 @@ class Atoms(JointDistribution):
         answer = np.empty(codes.shape[:2])
         for rows in self._blocks(self.log_weights.shape[1]):
             n_cells = self.log_weights[rows].size
-            step = max(1, _CELLS // max(1, n_cells))
-            for start in range(0, len(codes), step):
-                some = slice(start, start + step)
+            for some in row_blocks(len(codes), n_cells, PASS_CELLS):
                 match = self._matches(codes[some, rows], rows)
                 answer[some, rows] = reduce(np.where(match, self.log_weights[rows], -np.inf))
         return answer
@@ -266,8 +262,7 @@ class Atoms(JointDistribution):
 
     def _blocks(self, cells_per_row: int) -> Iterator[slice]:
         """Cut the rows into blocks of bounded memory."""
-        step = max(1, _CELLS // cells_per_row)
-        return (slice(start, start + step) for start in range(0, len(self), step))
+        return row_blocks(len(self), cells_per_row, PASS_CELLS)
 
     # -- outcomes -----------------------------------------------------------------------------------------
 

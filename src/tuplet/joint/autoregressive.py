@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tuplet.core.exceptions import InputError
+from tuplet.core.limits import ENUMERATION_LIMIT, FEW_OUTCOMES, row_blocks
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.atoms import Atoms
-from tuplet.joint.base import ENUMERATION_LIMIT, JointDistribution, Ranking
+from tuplet.joint.base import JointDistribution, Ranking
 from tuplet.joint.chain import (
     ConditionalChain,
     DenseChain,
@@ -26,12 +27,6 @@ from tuplet.joint.chain import (
 from tuplet.joint.frontier import Conditional, Frontier
 from tuplet.joint.policies import Beam, Enumerate, MonteCarlo, Multinomial
 from tuplet.joint.search import Search, best_first
-
-_WALK_LIMIT = 2**12
-"""Outcomes of a row that are enumerated prefix by prefix, each with a call of the conditional, by default."""
-
-_CELLS = 2**23
-"""Codes of outcomes that are prepared for one walk."""
 
 _RANKED, _SAFE = 256, -600.0
 """Outcomes up to which sorting tables beats the search, and log-probabilities that products keep exactly."""
@@ -130,7 +125,7 @@ class Autoregressive(JointDistribution):
         if isinstance(self.conditional, GridConditional) and self.n_outcomes <= ENUMERATION_LIMIT:
             return Enumerate()
         n_free = np.where(self.evidence == UNKNOWN, np.array(self.cards, dtype=float), 1.0).prod(axis=1)
-        return Enumerate() if n_free.max(initial=1.0) <= _WALK_LIMIT else MonteCarlo()
+        return Enumerate() if n_free.max(initial=1.0) <= FEW_OUTCOMES else MonteCarlo()
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -266,10 +261,9 @@ class Autoregressive(JointDistribution):
     def _score(self, codes: Codes, leading: bool) -> Floats:
         s, n, m = codes.shape
         answer = np.full((s, n), -np.inf)
-        step = max(1, _CELLS // max(1, s * m))
-        for start in range(0, n, step):
-            rows = np.repeat(np.arange(start, min(start + step, n)), s)
-            wanted = codes[:, start : start + step].transpose(1, 0, 2).reshape(-1, m)
+        for block in row_blocks(n, s * m):
+            rows = np.repeat(np.arange(block.start, block.stop), s)
+            wanted = codes[:, block].transpose(1, 0, 2).reshape(-1, m)
             given = self.evidence[rows]
             possible = ((wanted == given) | (wanted == UNKNOWN) | (given == UNKNOWN)).all(axis=1)
             merged = np.where(wanted == UNKNOWN, given, wanted)[possible]
@@ -277,7 +271,7 @@ class Autoregressive(JointDistribution):
                 merged = self._chain.leading(merged)
             scores = np.full(len(rows), -np.inf)
             scores[possible] = self._log_sum(merged, rows[possible])
-            answer[:, start : start + step] = scores.reshape(-1, s).T
+            answer[:, block] = scores.reshape(-1, s).T
         return np.minimum(answer - self._log_evidence, 0.0)
 
     def _condition(self, codes: Codes) -> tuple[Autoregressive, Floats]:

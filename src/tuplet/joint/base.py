@@ -17,13 +17,11 @@ from tuplet.core.exceptions import (
     InputError,
     IntractableError,
 )
+from tuplet.core.limits import ENUMERATION_LIMIT
 from tuplet.core.typing import UNKNOWN, Codes, Floats, Seed
 
 if TYPE_CHECKING:
     from tuplet.joint.atoms import Atoms
-
-ENUMERATION_LIMIT = 2**16
-"""Outcomes of one row that are enumerated by default."""
 
 
 class Mode(NamedTuple):

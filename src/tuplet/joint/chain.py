@@ -16,15 +16,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import entr
 
+from tuplet.core.limits import row_blocks
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.atoms import Atoms, indicator
 from tuplet.joint.base import all_outcomes
 from tuplet.joint.collect import tally
 from tuplet.joint.frontier import Conditional, Frontier, Policy, Walk
 from tuplet.joint.policies import Enumerate, MonteCarlo
-
-_CELLS = 2**21
-"""Probabilities of outcomes that are held at once."""
 
 
 @dataclass(frozen=True)
@@ -170,9 +168,8 @@ class DenseChain:
             Outcomes that do not agree get probability zero; nothing is normalised.
         rows : array, shape (q,)
         """
-        step = max(1, _CELLS // len(self.outcomes))
-        for start in range(0, len(rows), step):
-            block = np.arange(start, min(start + step, len(rows)))
+        for part in row_blocks(len(rows), len(self.outcomes)):
+            block = np.arange(part.start, part.stop)
             table = self._table(self.origin[rows[block]])
             for j in np.flatnonzero((known[block] != UNKNOWN).any(axis=0)):
                 wanted = known[block, j, None]

@@ -17,10 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tuplet.core.exceptions import InputError
+from tuplet.core.limits import block_cells
 from tuplet.core.typing import UNKNOWN, Codes, Floats
-
-_CELLS = 2**21
-"""Cells of the codes and conditionals of the prefixes that are extended at once: few calls, small arrays."""
 
 
 class Conditional(Protocol):
@@ -180,7 +178,7 @@ class Walk:
 
     def _middle(self, live: Frontier) -> int | None:
         """Return where to cut prefixes that are too many, between two rows; None if need not or cannot be."""
-        if len(live) * (len(self.cards) + self.cards[self.order[live.depth]]) <= _CELLS:
+        if len(live) * (len(self.cards) + self.cards[self.order[live.depth]]) <= block_cells():
             return None
         rows = self.rows[live.query]
         middle = rows[len(rows) // 2]

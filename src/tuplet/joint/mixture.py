@@ -11,6 +11,7 @@ import numpy.typing as npt
 from scipy.special import logsumexp
 
 from tuplet.core.exceptions import InputError
+from tuplet.core.limits import row_blocks, rows_per_block
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.atoms import Atoms
 from tuplet.joint.autoregressive import Autoregressive
@@ -31,17 +32,8 @@ _MARGIN = np.log(2)
 exceed it in some component, so the margin is not needed for a proof. But without it an outcome that a single
 chain favours keeps a bound above the answer until it is complete; with it a fifth of the nodes suffice."""
 
-_CELLS = 2**22
-"""Probabilities of outcomes that are held at once."""
-
-_LISTED = 2**24
-"""Outcomes of chains that are listed at once; one of up to 64 labels takes 16 bytes."""
-
 _BLOCK = 64
 """Rows that are searched together, at least: chains call their classifiers with many rows at a time."""
-
-_BOUND_CELLS = 2**22
-"""Comparisons of partial assignments with outcomes that are held at once."""
 
 
 @final
@@ -151,9 +143,8 @@ class Mixture(JointDistribution):
 
     def entropy(self) -> Floats:
         """See `JointDistribution.entropy`; by enumeration, some rows at a time."""
-        step = max(1, _CELLS // min(self.n_outcomes, _CELLS))
-        blocks = [self[start : start + step] for start in range(0, max(1, len(self)), step)]
-        return np.concatenate([block.to_atoms().entropy() for block in blocks])
+        blocks = row_blocks(max(1, len(self)), self.n_outcomes)
+        return np.concatenate([self[block].to_atoms().entropy() for block in blocks])
 
     def _flat_marginals(self) -> Floats:
         return np.minimum(self._average(lambda component: component._flat_marginals()), 1.0)
@@ -202,12 +193,12 @@ class Mixture(JointDistribution):
     def _top_k(self, k: int) -> Ranking:
         mixture = self._flatten()
         if self.n_outcomes <= _FEW:
-            ranking = mixture._in_blocks(_CELLS // _FEW, lambda part: part.to_atoms(_FEW)._top_k(k))
+            ranking = mixture._in_blocks(rows_per_block(_FEW), lambda part: part.to_atoms(_FEW)._top_k(k))
         elif (n_listed := mixture._n_listed()) > 0:
-            ranking = mixture._in_blocks(max(1, _CELLS // n_listed), lambda part: part._rank_listed(k))
+            ranking = mixture._in_blocks(rows_per_block(n_listed), lambda part: part._rank_listed(k))
         else:
             chains = sum(isinstance(part, Autoregressive) for part in mixture.components)
-            step = _LISTED // max(1, chains * self.search.max_nodes) if chains else len(self)
+            step = rows_per_block(chains * self.search.max_nodes) if chains else len(self)
             ranking = mixture._in_blocks(max(_BLOCK, step), lambda part: part._search(k))
         return ranking._replace(proven=ranking.proven & self.scores_exactly)
 
@@ -380,9 +371,7 @@ class OutcomeBounds:
         """Return upper bounds (s, r) on every completion of codes (s, r, m) of some rows (r,)."""
         s, r, _ = codes.shape
         answer = np.empty((s, r))
-        step = max(1, _BOUND_CELLS // max(1, s * self.log_prob.shape[1]))
-        for start in range(0, r, step):
-            part = slice(start, start + step)
+        for part in row_blocks(r, s * self.log_prob.shape[1]):
             answer[:, part] = self._best_match(rows[part], codes[:, part])
         return np.maximum(answer, self.log_floor[rows])
 

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tuplet.core.exceptions import InputError, IntractableError
+from tuplet.core.limits import ENUMERATION_LIMIT
 from tuplet.core.typing import Floats
-from tuplet.joint.base import ENUMERATION_LIMIT
 from tuplet.joint.frontier import Frontier
 
 

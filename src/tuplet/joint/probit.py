@@ -13,6 +13,7 @@ import numpy.typing as npt
 from scipy.special import ndtr
 
 from tuplet.core.exceptions import InputError
+from tuplet.core.limits import row_blocks
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.atoms import Atoms
 from tuplet.joint.base import JointDistribution, Ranking
@@ -32,9 +33,6 @@ from tuplet.joint.search import Search
 
 _DRAWS = 4096
 """Draws from which numbers of positive labels are counted where there are too many variables for a table."""
-
-_CELLS = 2**22
-"""Cells of the arrays that are held at once."""
 
 _SIZE = 4096
 """Points that all draws have together, at least, unless `n_points` is given."""
@@ -181,8 +179,7 @@ class Probit(JointDistribution):
     def _blocks(self, width: int = 0) -> Iterator[npt.NDArray[np.intp]]:
         """Cut the rows into blocks of bounded memory, `width` cells a row on top of their means."""
         cells = self.correlations.shape[1] * self._points.size + width
-        step = max(1, _CELLS // cells)
-        return (np.arange(a, min(a + step, len(self))) for a in range(0, len(self), step))
+        return (np.arange(block.start, block.stop) for block in row_blocks(len(self), cells))
 
     def _groups(self, rows: npt.NDArray[np.intp]) -> Iterator[_KnownPattern]:
         """Divide rows by what is known of them."""
@@ -392,21 +389,16 @@ class Probit(JointDistribution):
 
     def _table_blocks(self) -> Iterator[Atoms]:
         """Yield all outcomes of some rows at a time."""
-        step = max(1, _CELLS // self.n_outcomes)
-        return (self[a : a + step].to_atoms() for a in range(0, len(self), step))
+        return (self[block].to_atoms() for block in row_blocks(max(1, len(self)), self.n_outcomes))
 
     def entropy(self) -> Floats:
         """See `JointDistribution.entropy`; by enumeration, some rows at a time."""
-        if not len(self):
-            return np.zeros(0)
         return np.concatenate([atoms.entropy() for atoms in self._table_blocks()])
 
     def _count_marginals(self) -> Floats:
-        if not len(self):
-            return np.zeros((0, self.n_variables, self.n_variables + 1))
         if self.n_variables > FEW:
-            step = max(1, _CELLS // (_DRAWS * self.n_variables))
-            return np.concatenate([self[a : a + step]._drawn_counts() for a in range(0, len(self), step)])
+            blocks = row_blocks(max(1, len(self)), _DRAWS * self.n_variables)
+            return np.concatenate([self[block]._drawn_counts() for block in blocks])
         return np.concatenate([atoms._count_marginals() for atoms in self._table_blocks()])
 
     def _drawn_counts(self) -> Floats:

@@ -12,13 +12,11 @@ from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from tuplet.core.limits import row_blocks
 from tuplet.core.parameters import Number, check_parameters, declare
 from tuplet.core.typing import Floats
 from tuplet.local.many_bayes import BayesBatch, BayesLayout, categorical_columns
 from tuplet.space.features.inputs import require_size
-
-_CHUNK = 2**22
-"""Cells of encoded rows that are predicted at once."""
 
 
 @final
@@ -125,10 +123,8 @@ class MixedNaiveBayes(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan")
         joint, layout = np.full((len(X), len(self.classes_)), -np.inf), self._many.layout
-        step = 1 + _CHUNK // (layout.width + 1)
-        for start in range(0, len(X), step):
-            rows = layout.encode(X[start : start + step])
-            joint[start : start + step, self._many.pairs[0]] = self._many.log_joint(0, rows).T
+        for block in row_blocks(len(X), layout.width):
+            joint[block, self._many.pairs[0]] = self._many.log_joint(0, layout.encode(X[block])).T
         return joint
 
     def predict_log_proba(self, X: Any) -> Floats:

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tuplet.core.exceptions import InputError
+from tuplet.core.limits import CACHE_CELLS, row_blocks
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.local.base import class_weights, sort_into_blocks
 from tuplet.space.features.inputs import require_size
@@ -33,9 +34,6 @@ _OTHER = np.inf
 """In a list of values: anything that is not in it."""
 
 _ROOT = math.sqrt(2 * math.pi)
-
-_CHUNK = 2**16
-"""Deviations, of rows times classes times columns, that are computed at once: what fits into a cache."""
 
 
 # -- encoding ----------------------------------------------------------------------------------------------
@@ -455,9 +453,7 @@ class ManyBayes:
         slots = slice(self._slots[g], self._slots[g + 1])
         numbers, mean, scale = self.layout.numbers(Z), self.mean[slots, None], self.scale[slots, None]
         answer = np.empty((len(mean), len(Z)))
-        step = 1 + _CHUNK // (mean.size + 1)
-        for start in range(0, len(Z), step):
-            rows = slice(start, start + step)
+        for rows in row_blocks(len(Z), mean.size, CACHE_CELLS):
             deviation = numbers[rows] - mean
             deviation *= scale
             np.einsum("cij,cij->ci", deviation, deviation, out=answer[:, rows])

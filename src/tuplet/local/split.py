@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from tuplet.core.limits import LISTED_CELLS
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.local.base import Bound, LocalModel, configurations
 from tuplet.local.logistic import default_estimator
@@ -25,9 +26,6 @@ from 1 to 10 are alike (-0.123 to -0.124 a row); on Adult, where it is not, more
 -0.671 with 5), as on four of six small sets. Backing off to a model with the parents as inputs, or to the one
 without parents after a correction for the configuration's frequencies, was no better on either.
 """
-
-_TABLE_CELLS = 2**24
-"""Cells up to which a bound model evaluates everything at once, if its classifiers can."""
 
 
 @final
@@ -131,7 +129,7 @@ class SplitModel(LocalModel):
         Z = self.prepared_.ready(X)
         places = list(range(len(self.parent_cards_))) if positions is None else list(positions)
         cells = math.prod(self.parent_cards_) * self.child_card_ * n_rows(Z)
-        if not isinstance(self.experts_, ManyClassifiers) and cells <= _TABLE_CELLS:
+        if not isinstance(self.experts_, ManyClassifiers) and cells <= LISTED_CELLS:
             return _Tabulated(np.moveaxis(self._log_table(Z), 1, 2), places, self.parent_cards_)
         return _OnDemand(self, Z, self.base_.proba(Z), places)
 

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from tuplet.core.limits import row_blocks
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.local.base import Bound, LocalModel
 from tuplet.local.calibration import SmoothedClassifier
@@ -20,9 +21,6 @@ from tuplet.local.onehot import OneHot
 from tuplet.local.prepared import Base, PreparedFeatures, fit_steps, used_rows
 from tuplet.space.features.columns import admit_columns
 from tuplet.space.features.inputs import Features, n_rows, put_beside, require_size, take_rows
-
-_CHUNK_CELLS = 2**22
-"""Cells of the inputs that are put together at once to evaluate pairs of rows and parents."""
 
 _PROBES = 512
 """Columns of the parents whose effect is read off at once."""
@@ -258,11 +256,10 @@ class _Pairs:
             np.column_stack([rows, codes[:, self.places]]), (n_rows(X), *model.parent_cards_)
         )
         answer = np.empty((len(pairs), model.child_card_))
-        step = max(1, _CHUNK_CELLS // (X.shape[1] + model._width))
-        for start in range(0, len(pairs), step):
-            part = pairs[start : start + step]
+        for block in row_blocks(len(pairs), X.shape[1] + model._width):
+            part = pairs[block]
             inputs = model.inputs(take_rows(X, part[:, 0]), part[:, 1:])
-            answer[start : start + step] = model.classifier_.log_proba(inputs)
+            answer[block] = model.classifier_.log_proba(inputs)
         return answer[inverse]
 
 

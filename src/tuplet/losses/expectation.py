@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from tuplet.core.limits import row_blocks
 from tuplet.core.typing import Codes, Floats
 from tuplet.joint.atoms import Atoms
 from tuplet.joint.base import JointDistribution
 
 TIE = 1e-12
 """Risks closer than this are the same risk: the order of a sum must not decide."""
-
-_CELLS = 2**23
-"""Numbers of an intermediate array that are held at once."""
-
-
-def row_blocks(n: int, cells_per_row: int) -> Iterator[slice]:
-    """Cut n rows into blocks of bounded memory; one empty block if there are none."""
-    step = max(1, _CELLS // max(1, cells_per_row))
-    return (slice(start, start + step) for start in range(0, max(n, 1), step))
 
 
 def first_lowest(risks: Floats) -> npt.NDArray[np.intp]:
@@ -39,7 +31,7 @@ def expected_value(value: Callable[[Codes, Codes], Floats], joint: Atoms, y_pred
     n, a = joint.log_weights.shape
     answers = pred.reshape(math.prod(pred.shape[:-2]), n, joint.n_variables)
     risks = np.empty(answers.shape[:-1])
-    for rows in row_blocks(n, len(answers) * a * joint.n_variables):
+    for rows in row_blocks(max(1, n), len(answers) * a * joint.n_variables):
         truth = joint.codes if len(joint.codes) == 1 else joint.codes[rows]
         losses = value(truth, answers[:, rows, None])
         risks[:, rows] = (losses * np.exp(joint.log_weights[rows])).sum(axis=-1)

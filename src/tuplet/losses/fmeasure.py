@@ -9,10 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tuplet.core.exceptions import InputError
+from tuplet.core.limits import row_blocks
 from tuplet.core.typing import Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.losses.base import Loss, align, is_number, nan_if_unknown
-from tuplet.losses.expectation import first_lowest, row_blocks
+from tuplet.losses.expectation import first_lowest
 from tuplet.losses.labelled import positives
 
 _DIGITS = 12
@@ -112,7 +113,7 @@ class FBeta(Loss):
 
     def _blocks(self, joint: JointDistribution) -> list[slice]:
         joint._require_binary("FBeta (code 0 negative, 1 positive)")
-        return list(row_blocks(len(joint), joint.n_variables**2))
+        return list(row_blocks(max(1, len(joint)), joint.n_variables**2))
 
 
 def _empty(joint: JointDistribution) -> Floats:

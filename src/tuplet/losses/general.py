@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tuplet.core.exceptions import InputError, IntractableError, TupletError
+from tuplet.core.limits import FEW_OUTCOMES
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import JointDistribution, all_outcomes
 from tuplet.losses.base import Loss, align, nan_if_unknown
@@ -17,9 +18,6 @@ from tuplet.losses.expectation import best_of, own_atoms
 from tuplet.losses.labelled import floats_or_none, positives
 
 Candidates = Literal["all", "atoms"]
-
-_LIMIT = 2**12
-"""Outcomes that are compared with each other by default."""
 
 
 class CandidateLoss(Loss):
@@ -80,7 +78,7 @@ class Jaccard(CandidateLoss):
     """
 
     candidates: Candidates = "all"
-    limit: int = _LIMIT
+    limit: int = FEW_OUTCOMES
     name = "jaccard"
     binary = True
     _instead = " Or take the loss 'f1', which is close and exact for any number of variables."
@@ -139,7 +137,7 @@ class CallableLoss(CandidateLoss):
     function: Callable[[Codes, Codes], npt.ArrayLike]
     name: str = ""
     candidates: Candidates = "all"
-    limit: int = _LIMIT
+    limit: int = FEW_OUTCOMES
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -12,6 +12,7 @@ from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.tree._tree import Tree
 
 from tuplet.core.exceptions import InputError
+from tuplet.core.limits import LISTED_CELLS
 from tuplet.core.parameters import declare
 from tuplet.core.typing import UNKNOWN, Codes, Floats, Seed
 from tuplet.joint.atoms import Atoms
@@ -22,9 +23,6 @@ from tuplet.models.base import JointClassifier
 from tuplet.models.mixture_weights import mixture_weights
 from tuplet.space.features.estimators import name_of, seeded
 from tuplet.space.features.inputs import Features, require_size
-
-_MET_CELLS = 2**24
-"""Rows times label patterns that are used to learn the weight of the leaves."""
 
 _LEAST = 1e-4
 """Least weight of the product of marginals: combinations that training rows lack must not be impossible."""
@@ -97,7 +95,7 @@ class SharedForestClassifier(JointClassifier):
             leaves, _weighted(self.forest_, bags, weight), pattern.ravel(), len(self._patterns)
         )
         # Two numbers are learned from what rows meet elsewhere, so some of many rows will do.
-        some = np.arange(0, len(codes), -(-len(codes) * len(self._patterns) // _MET_CELLS))
+        some = np.arange(0, len(codes), -(-len(codes) * len(self._patterns) // LISTED_CELLS))
         met = self._met(_elsewhere(leaves, bags)[some])
         self._learn_shares(met, codes[some], pattern.ravel()[some], weight[some])
         _forget_labels(self.forest_)

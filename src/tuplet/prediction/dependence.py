@@ -6,11 +6,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import rel_entr, xlogy
 
+from tuplet.core.limits import PASS_CELLS, row_blocks
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import JointDistribution
-
-_CHUNK = 4096
-"""Rows that are counted at a time."""
 
 
 def label_dependence(codes: Codes) -> Floats:
@@ -68,8 +66,8 @@ def _pair_counts(codes: Codes) -> tuple[Floats, npt.NDArray[np.intp]]:
     cards = np.maximum(codes.max(axis=0, initial=0) + 1, 1)
     starts = np.concatenate([[0], np.cumsum(cards)[:-1]]).astype(np.intp)
     counts = np.zeros((int(cards.sum()),) * 2)
-    for first in range(0, len(codes), _CHUNK):
-        part = codes[first : first + _CHUNK]
+    for block in row_blocks(len(codes), len(counts), PASS_CELLS):
+        part = codes[block]
         row, column = np.nonzero(part != UNKNOWN)
         hot = np.zeros((len(part), len(counts)), dtype=np.float32)  # exact: counts of a chunk are small
         hot[row, starts[column] + part[row, column]] = 1

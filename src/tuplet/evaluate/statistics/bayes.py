@@ -9,14 +9,12 @@ import numpy as np
 import pandas as pd
 
 from tuplet.core.exceptions import InputError
+from tuplet.core.limits import PASS_CELLS, row_blocks
 from tuplet.core.typing import Floats, Seed
 from tuplet.evaluate.statistics.scores import check_choice, complete_rows, differences, rows_text
 
 _NOISE = 1e-13
 """Distance from the edge of the rope, relative to the scores, that rounding errors can make."""
-
-_CHUNK = 4096
-"""Draws that are worked on together; bounds the memory where data sets are many."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -122,8 +120,8 @@ def bayesian_signed_rank(
     parameters = np.append(prior_strength, np.ones(len(shifts) - 1))
     rng = np.random.default_rng(random_state)
     won = np.zeros(3)
-    for start in range(0, n_samples, _CHUNK):
-        weights = rng.dirichlet(parameters, size=min(_CHUNK, n_samples - start))
+    for block in row_blocks(n_samples, len(shifts), PASS_CELLS):
+        weights = rng.dirichlet(parameters, size=block.stop - block.start)
         won += _winners(_shares(weights, shifts, rope, noise))
     p_a, p_equal, p_b = (float(p) for p in won / n_samples)
     error = max(float(np.sqrt(p * (1 - p) / n_samples)) for p in (p_a, p_equal, p_b))

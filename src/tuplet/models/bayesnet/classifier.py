@@ -11,6 +11,7 @@ import pandas as pd
 
 from tuplet.core import clock
 from tuplet.core.clock import TimeBudget
+from tuplet.core.limits import ENUMERATION_LIMIT
 from tuplet.core.parameters import FUNCTION, Having, Number, Whole, declare
 from tuplet.core.progress import Show
 from tuplet.core.typing import Codes, Floats, Seed
@@ -40,7 +41,7 @@ from tuplet.structure.search import Method
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_WIDEST_TABLE = 2**16
+_WIDEST_TABLE = ENUMERATION_LIMIT
 """Cells of the largest table that prediction needs for a row, unless `max_width` is given."""
 
 

@@ -15,20 +15,15 @@ import numpy as np
 import numpy.typing as npt
 
 from tuplet.core.exceptions import InputError, IntractableError
+from tuplet.core.limits import HELD_CELLS, row_blocks
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.inference.engine import Exact
 from tuplet.joint.inference.factor import Factor, Problem, absorb
 from tuplet.models.generative.networks.three_part import ThreePartGraph
 from tuplet.structure.parents import ParentSets, topological_order
 
-_LARGEST = 2**26
-"""Cells of the largest table of a family that is stored."""
-
 _ENGINE = Exact()
 """What sums out missing features."""
-
-_CHUNK = 2**22
-"""Cells of the tables of the rows that are treated at once."""
 
 
 def count_tables(
@@ -53,7 +48,7 @@ def count_tables(
     tables = []
     for v, members in enumerate(parents):
         shape = [cards[u] for u in (*members, v)]
-        if (size := math.prod(shape)) > _LARGEST:
+        if (size := math.prod(shape)) > HELD_CELLS:
             raise InputError(
                 f"The table of {names[v]!r} given its {len(members)} parents would have {size:,} cells; lower"
                 " max_parents."
@@ -211,8 +206,7 @@ def _blocks(
     free = {*range(d), *(d + f for f in group.hidden)}
     families = [(*graph.parents[d + g], d + g) for g in group.families]
     cells = sum(math.prod(cards[v] for v in family if v in free) for family in families)
-    size = max(1, _CHUNK // cells)
-    return [rows[start : start + size] for start in range(0, len(rows), size)]
+    return [rows[block] for block in row_blocks(len(rows), cells)]
 
 
 def _summed(

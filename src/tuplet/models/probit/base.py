@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tuplet.core.delegates import delegate
 from tuplet.core.exceptions import ConvergenceWarning, InputError, TupletWarning
+from tuplet.core.limits import HELD_CELLS
 from tuplet.core.parameters import Number, Whole, declare
 from tuplet.core.progress import Show
 from tuplet.core.typing import UNKNOWN, Codes, Floats, Seed
@@ -36,9 +37,6 @@ if TYPE_CHECKING:
 
 _FEWEST = 10
 """Draws of a chain that an interrupted fit keeps."""
-
-_HELD = 2**26
-"""Means of a prediction that are held in memory; more are computed on demand."""
 
 _FREE = {"n_draws", "random_state", "n_jobs", "progress", "warm_start"}
 """Settings that may change when chains are continued."""
@@ -225,7 +223,7 @@ class ProbitModel(JointClassifier):
     def _predict_joint(self, X: Features) -> JointDistribution:
         scaled = self._scaled(_dense(X))
         means = MeansAt(self.draws_, scaled)
-        held: Any = means if np.prod(means.shape) > _HELD else means.rows(np.arange(len(scaled)))
+        held: Any = means if np.prod(means.shape) > HELD_CELLS else means.rows(np.arange(len(scaled)))
         return Probit(held, self.draws_.flat_correlations(), seed=self.seed_)
 
     # -- tables and plots ---------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from scipy.sparse import csgraph
 from scipy.special import logsumexp
 
 from tuplet.core.exceptions import ConvergenceWarning, IntractableError
+from tuplet.core.limits import ENUMERATION_LIMIT, HELD_CELLS, LISTED_CELLS
 from tuplet.core.parameters import PAIRS, Number, Whole, declare
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import JointDistribution
@@ -34,13 +35,13 @@ from tuplet.models.random_field.likelihood import (
 )
 from tuplet.space.features.inputs import Features, n_rows
 
-_AUTO_OUTCOMES, _MOST_OUTCOMES = 2**16, 2**24
+_AUTO_OUTCOMES, _MOST_OUTCOMES = ENUMERATION_LIMIT, LISTED_CELLS
 """Outcomes of two halves that "auto", and "exact", sum over by matrix products."""
 
 _FTOL = 64 * np.finfo(float).eps
 """Relative change of the objective at which L-BFGS ends in any case."""
 
-_AUTO_CELLS = 2**26
+_AUTO_CELLS = HELD_CELLS
 """Cells of the tables of all rows that "auto" eliminates with in every step of the fit."""
 
 _ENGINE_TABLE = 2**18

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 from tuplet.core.exceptions import InputError
+from tuplet.core.limits import FEW_OUTCOMES
 from tuplet.core.typing import Codes, Floats
 from tuplet.models.rules.inference.factor import RuleFactor
 from tuplet.models.rules.language.compile import compile_rules
@@ -19,9 +20,6 @@ from tuplet.models.rules.learning.evidence import Evidence, GivenTerm
 from tuplet.models.rules.learning.learner import Learned, as_rule, learn_rules
 from tuplet.models.rules.learning.search import SearchSettings
 from tuplet.space.classes import ClassSpace
-
-_LARGEST = 2**12
-"""Cells of the table of a rule whose probability can be learned."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,9 +95,9 @@ def compile_expert_rules(rules: RuleSet, space: ClassSpace) -> ExpertRules:
     factors = compile_rules(rules, space)
     places = tuple(k for k, rule in enumerate(rules) if isinstance(rule, Rule) and rule.learned)
     for k in places:
-        if factors[k].n_cells > _LARGEST:
+        if factors[k].n_cells > FEW_OUTCOMES:
             raise InputError(
                 f"The probability of {rules[k].title!r} cannot be learned: the rule has"
-                f" {factors[k].n_cells:,} combinations of labels (limit {_LARGEST:,}). Give it a fixed p."
+                f" {factors[k].n_cells:,} combinations of labels (limit {FEW_OUTCOMES:,}). Give it a fixed p."
             )
     return ExpertRules(rules, factors, places)

@@ -151,7 +151,7 @@ class LogisticTreeLearner:
         Z = self.columns.apply(X)
         self.Z = np.concatenate([Z, np.zeros((1, Z.shape[1]))])  # the mean, for pseudo-rows
         self.leading = np.ascontiguousarray(self.Z[:, : N_LEADING if self._is_split else 0])
-        self.shares = _shares(inner_folds(X, codes, whole, settings.n_folds), whole)
+        self.shares = _shares(inner_folds(X, codes, self.weight, settings.n_folds), self.weight)
         self._logits: dict[float, list[list[Floats]]] = {}
         self._candidates: Mask | None = None
         self.C, self.C_shared, self.C_shift = self._choose_strengths()

@@ -13,14 +13,12 @@ import pandas as pd
 from scipy import sparse
 
 from tuplet.core.exceptions import InputError, IntractableError
+from tuplet.core.limits import largest_array
 from tuplet.core.typing import Floats
 from tuplet.space.containers import listing
 
 Features: TypeAlias = Any
 """A numeric array (n, d), a CSR matrix (n, d), or a pandas frame where an estimator treats its columns."""
-
-MAX_CELLS = 2**27
-"""Cells of one dense array of inputs, probabilities or table entries (1 GiB of floats)."""
 
 _NUMBERS = {"integer", "floating", "mixed-integer-float", "boolean", "decimal", "empty"}
 """What pandas calls columns of objects that are all numbers."""
@@ -38,10 +36,11 @@ def take_rows(X: Features, rows: npt.NDArray[Any]) -> Features:
 
 def require_size(what: str, n: int, width: int) -> None:
     """Raise `IntractableError` if a dense (n, width) array would be too large."""
-    if n * width > MAX_CELLS:
+    limit = largest_array()
+    if n * width > limit:
         raise IntractableError(
-            f"{what} needs an array of {n:,} x {width:,} cells (limit {MAX_CELLS:,}); merge rare categories"
-            " or work on fewer rows at a time."
+            f"{what} needs an array of {n:,} x {width:,} cells (limit {limit:,}); merge rare categories, work"
+            " on fewer rows at a time, or raise the limit with sklearn.set_config(working_memory=...)."
         )
 
 

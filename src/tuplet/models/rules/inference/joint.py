@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tuplet.core.exceptions import ImpossibleEvidenceError, InputError
+from tuplet.core.limits import ENUMERATION_LIMIT
 from tuplet.core.typing import UNKNOWN, Codes, Floats
-from tuplet.joint.base import ENUMERATION_LIMIT, JointDistribution, Ranking
+from tuplet.joint.base import JointDistribution, Ranking
 from tuplet.joint.inference.belief import BeliefPropagation
 from tuplet.joint.inference.engine import Exact
 from tuplet.joint.inference.factor import Problem

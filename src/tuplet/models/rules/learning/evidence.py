@@ -17,6 +17,7 @@ from typing import Self, final
 import numpy as np
 import numpy.typing as npt
 
+from tuplet.core.limits import FEW_OUTCOMES
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.inference.engine import Exact
 from tuplet.joint.inference.factor import Factor, Problem, noisy_or
@@ -28,7 +29,7 @@ STRONGEST = float(np.log(0.999 / 0.001))
 
 _ENGINE = Exact(chunk_cells=2**18)
 
-_LONG = 2**12
+_LONG = FEW_OUTCOMES
 """Cells beyond which a given noisy-or rule is not a table: hidden variables then run along its scope."""
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize
 
+from tuplet.core.limits import FEW_OUTCOMES
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.models.rules.learning.evidence import STRONGEST, Evidence, LearnedTerm, Term
 
@@ -52,7 +53,7 @@ class SearchSettings:
     """
 
     max_scope: int = 6
-    max_cells: int = 2**12
+    max_cells: int = FEW_OUTCOMES
     shrinkage: float = 2.0
     least_gain: float = 2.0
     n_tried: int = 2
