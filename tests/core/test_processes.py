@@ -30,10 +30,10 @@ from troubled import (
     threads_of_parent,
 )
 from tuplet import ChainClassifier, IndependentClassifier, PowersetClassifier
-from tuplet.core import parallel
+from tuplet.core import parallel, processes
 from tuplet.core.exceptions import TupletError
 from tuplet.core.parallel import one_blas_thread, run_many
-from tuplet.core.processes import CrashedError, OverTimeError, Workers, pack, shared_workers
+from tuplet.core.processes import CrashedError, OverTimeError, Workers
 
 
 @pytest.fixture
@@ -52,11 +52,10 @@ def test_answers_come_in_order_and_this_process_takes_part():
     assert run_many(pid_of, [], n_jobs=2) == []
 
 
-def test_small_work_starts_no_process():
-    before = shared_workers().start_seconds
+def test_small_work_starts_no_process(monkeypatch):
+    monkeypatch.setattr(processes, "Process", None)
     answers = run_many(pid_of, [(x, 0.0) for x in range(100)], n_jobs=2)
     assert {pid for _, pid in answers} == {os.getpid()}
-    assert shared_workers().start_seconds == before
 
 
 @pytest.mark.usefixtures("eager")
@@ -213,13 +212,16 @@ def test_workers_of_a_daemon_work():
 def test_a_forked_process_has_workers_of_its_own():
     code = """
 import os
-from tuplet.core.processes import shared_workers
-first = shared_workers().run(os.getpid)
+from tuplet.core.processes import Workers
+def worker():
+    with Workers(keep=True) as workers:
+        return workers.run(os.getpid)
+first = worker()
 if os.fork() == 0:
-    assert shared_workers().run(os.getpid) != first
+    assert worker() != first
     raise SystemExit
 assert os.wait()[1] == 0
-assert shared_workers().run(os.getpid) == first
+assert worker() == first
 """
     subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
 
@@ -230,7 +232,7 @@ def test_a_process_that_ended_while_idle_is_not_leased():
         os.kill(first, signal.SIGKILL)
         time.sleep(0.5)
         with workers.lease() as worker:
-            assert worker.request(pack((os.getpid, ()))) != first
+            assert worker.request(workers.pack(os.getpid)) != first
 
 
 def test_workers_tell_where_an_error_arose():

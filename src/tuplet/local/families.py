@@ -276,8 +276,8 @@ class FamilyScorer:
     ) -> Iterator[T]:
         """Yield the results of tasks about some children; compiled code and numpy run in threads."""
         folds = (each for c in children for each in self._children[c].folds)
-        threads = all(each.prepared.is_batched for each in folds)
-        return run_in_batches(function, tasks, self.n_jobs, threads=threads)
+        batched = all(each.prepared.is_batched for each in folds)
+        return run_in_batches(function, tasks, self.n_jobs, prefer="threads" if batched else "processes")
 
 
 def mutual_information(a: Codes, b: Codes) -> float:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 import pandas as pd
-from joblib import effective_n_jobs
 from sklearn.utils.validation import check_is_fitted
 
 from tuplet.core.delegates import delegate
 from tuplet.core.exceptions import InputError
+from tuplet.core.parallel import n_workers
 from tuplet.core.progress import Progress, Show, duration_text
 from tuplet.core.typing import Codes, Floats, Seed
 from tuplet.joint.base import JointDistribution
@@ -183,7 +183,7 @@ class AutoJointClassifier(JointClassifier):
 
     def _n_workers(self) -> int:
         try:
-            return int(effective_n_jobs(self.n_jobs))
+            return n_workers(self.n_jobs)
         except (TypeError, ValueError):
             raise InputError(
                 f"AutoJointClassifier: n_jobs must be a number of processes or -1 for all cores, found"
