@@ -11,9 +11,10 @@ from pathlib import Path
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.naive_bayes import GaussianNB
 from threadpoolctl import threadpool_info
 
-from tuplet.core.processes import Workers
+from tuplet.core.processes import Workers, report
 from tuplet.joint import FactorGraph, JointDistribution
 from tuplet.models import JointClassifier
 
@@ -67,6 +68,24 @@ class Doomed(Noted):
         self.table_ = [np.log(np.full((1, card), 1 / card)) for card in self.space_.cards]
 
 
+class Sleepy(GaussianNB):
+    """A classifier that is quick once, then notes its process and sleeps."""
+
+    n_fits = 0
+
+    def __init__(self, path=""):
+        super().__init__()
+        self.path = path
+
+    def fit(self, X, y, sample_weight=None):
+        Sleepy.n_fits += 1
+        if Sleepy.n_fits > 1 or multiprocessing.parent_process() is not None:
+            with Path(self.path).open("a") as file:
+                file.write(f"{os.getpid()}\n")
+            time.sleep(600)
+        return super().fit(X, y, sample_weight)
+
+
 def kill_noted(path):
     """Kill, in a thread of its own, the process that will write its number to a file."""
 
@@ -116,6 +135,14 @@ def left_in_session(session):
 
 
 # -- functions for other processes ---------------------------------------------------------------------------
+
+
+def count_until_stopped():
+    n_steps = 1
+    while report(1):
+        n_steps += 1
+        time.sleep(0.01)
+    return n_steps
 
 
 def change_and_sum(array, x):
