@@ -40,7 +40,7 @@ from tuplet.core.exceptions import TupletError
 from tuplet.core.parallel import fan_out, n_workers, one_blas_thread, run_many
 from tuplet.core.processes import (
     CrashedError,
-    Link,
+    Monitor,
     OverTimeError,
     SharedArrays,
     StoppedError,
@@ -179,16 +179,16 @@ def test_shared_memory_means_threads_of_this_process(prefer):
 
 
 def test_work_reports_steps_and_stops_when_told():
-    link = Link()
+    monitor = Monitor()
     with Workers() as workers:
-        threading.Thread(target=lambda: wait_until(lambda: link.n_steps > 2) and stop(link)).start()
-        n_done = workers.run(count_until_stopped, link=link)
+        threading.Thread(target=lambda: wait_until(lambda: monitor.n_steps > 2) and stop(monitor)).start()
+        n_done = workers.run(count_until_stopped, monitor=monitor)
         assert n_done > 2
         assert workers.run(pow, 2, 3) == 8
 
 
-def stop(link):
-    link.stop = True
+def stop(monitor):
+    monitor.stop = True
 
 
 def test_limits_errors_and_crashes():
@@ -345,7 +345,7 @@ def test_a_process_that_ended_while_idle_is_not_leased():
         os.kill(first, signal.SIGKILL)
         time.sleep(0.5)
         with workers.lease() as worker:
-            assert worker.request(workers.pack(os.getpid)) != first
+            assert worker.request(workers.pack(os.getpid), None, None) != first
 
 
 def test_workers_tell_where_an_error_arose():

@@ -12,7 +12,7 @@ from asyncio import CancelledError
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from joblib import parallel_config
@@ -21,8 +21,8 @@ from joblib.parallel import get_active_backend
 from tuplet.core.processes import (
     LOOK,
     CrashedError,
-    Link,
     Message,
+    Monitor,
     OverTimeError,
     StoppedError,
     answer,
@@ -39,25 +39,6 @@ def cluster_workers() -> Callable[[], ClusterTask] | None:
     if type(backend).__name__ == "RayBackend":
         return partial(ClusterTask, Ray(), {})
     return None
-
-
-class Engine(Protocol):
-    """What a cluster can do."""
-
-    def share(self, array: Any) -> Any:
-        """Send an array to the cluster and return a reference to it."""
-
-    def submit(self, data: bytes, shared: list[Any]) -> Any:
-        """Hand in a task that calls `answer`."""
-
-    def is_started(self, task: Any) -> bool:
-        """Wait a moment for the start of a task: the time until then is no part of a time limit."""
-
-    def result(self, task: Any, time_limit: float | None) -> bytes:
-        """Return the result of a task; raise `OverTimeError` or `CrashedError`."""
-
-    def cancel(self, task: Any) -> None:
-        """End a task that is under way."""
 
 
 class Dask:
@@ -171,11 +152,11 @@ def _answer_in_turn(data: bytes, shared: Iterable[Any]) -> bytes:
 
 
 class ClusterTask:
-    """A place for one task at a time; see `Worker`."""
+    """A worker that hands in one task at a time; it has what `Process` has."""
 
     _sharing = threading.Lock()
 
-    def __init__(self, engine: Engine, shared: dict[int, Any]) -> None:
+    def __init__(self, engine: Dask | Ray, shared: dict[int, Any]) -> None:
         self._engine, self._shared = engine, shared
         self.used, self.answered, self.is_alive = False, False, True
         self._task: Any = None
@@ -183,20 +164,20 @@ class ClusterTask:
     def wait(self, time_limit: float | None) -> None:
         """Return at once: a task is given to whatever worker is free."""
 
-    def request(self, message: Message, time_limit: float | None = None, link: Link | None = None) -> Any:
+    def request(self, message: Message, time_limit: float | None, monitor: Monitor | None) -> Any:
         """Return the answer to a message, or raise what the work raised."""
         self.answered = False
         self._task = self._engine.submit(message.data, self._arrays(message))
         while not self._engine.is_started(self._task):
             if not self.is_alive:
                 raise StoppedError
-        reply = self._engine.result(self._task, time_limit) if link is None else self._follow(link)
+        reply = self._engine.result(self._task, time_limit) if monitor is None else self._follow(monitor)
         self.answered, self._task = True, None
         return unpacked(reply)
 
-    def _follow(self, link: Link) -> bytes:
+    def _follow(self, monitor: Monitor) -> bytes:
         """Wait for a result, or until the work is to stop: then it is lost."""
-        while not link.stop:
+        while not monitor.stop:
             try:
                 return self._engine.result(self._task, LOOK)
             except OverTimeError:
@@ -206,13 +187,14 @@ class ClusterTask:
     def _arrays(self, message: Message) -> list[Any]:
         """Return references to the large arrays of a message, which are sent once."""
         with self._sharing:
-            for key in [key for key in self._shared if key not in message.live]:
-                del self._shared[key]
+            for key, sent in list(self._shared.items()):
+                lost = (
+                    getattr(sent, "status", "finished") != "finished"
+                )  # with all workers of Dask that had it
+                if lost or key not in message.live:
+                    del self._shared[key]
             for key, buffer in message.buffers:
-                if (
-                    getattr(self._shared.get(key), "status", "finished") != "finished"
-                    or key not in self._shared
-                ):
+                if key not in self._shared:
                     self._shared[key] = self._engine.share(np.frombuffer(buffer, np.uint8))
             return [self._shared[key] for key in message.keys]
 

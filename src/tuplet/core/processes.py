@@ -24,7 +24,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import cloudpickle  # type: ignore[import-untyped]
 import numpy as np
@@ -81,36 +81,8 @@ class StoppedError(Exception):
     """The work was given up, by `Workers.stop`."""
 
 
-class Worker(Protocol):
-    """A place where one piece of work is done at a time.
-
-    Attributes
-    ----------
-    used : bool
-        Whether it has done some work.
-    answered : bool
-        Whether it has answered the last request.
-    """
-
-    used: bool
-    answered: bool
-
-    @property
-    def is_alive(self) -> bool:
-        """Whether it can take work."""
-
-    def wait(self, time_limit: float | None) -> Any:
-        """Wait until it is ready."""
-
-    def request(self, message: Message, time_limit: float | None, link: Link | None) -> Any:
-        """Return the answer to a message, or raise what the work raised."""
-
-    def kill(self) -> None:
-        """End it, and the work that is under way, at once."""
-
-
-class Link:
-    """Connection of a caller to work that calls `report`: the steps done so far, and whether to stop."""
+class Monitor:
+    """The view that a caller has of work that calls `report`: the steps so far, and whether to stop."""
 
     def __init__(self) -> None:
         self.n_steps, self.stop = 0, False
@@ -132,7 +104,7 @@ class Workers:
     n_threads : int
         Threads that numerical libraries may use in each process.
     make : callable, optional
-        Returns a new worker; a process of this machine by default.
+        Returns a new worker, which has what `Process` has; by default a process of this machine.
     keep : bool
         Whether processes that are idle at the end wait for the next run, which then starts faster.
 
@@ -143,7 +115,7 @@ class Workers:
     """
 
     def __init__(
-        self, n_threads: int = 1, *, make: Callable[[], Worker] | None = None, keep: bool = False
+        self, n_threads: int = 1, *, make: Callable[[], Any] | None = None, keep: bool = False
     ) -> None:
         self.n_threads, self.is_local, self._keep = n_threads, make is None, keep and make is None
         self._make: Callable[[], Any] = (lambda: Process(n_threads)) if make is None else make
@@ -171,7 +143,7 @@ class Workers:
         *args: Any,
         time_limit: float | None = None,
         deadline: float | None = None,
-        link: Link | None = None,
+        monitor: Monitor | None = None,
     ) -> T:
         """Return `function(*args)`, computed by a worker; what it raises is raised here.
 
@@ -183,7 +155,7 @@ class Workers:
             Seconds that the work may take; then it is ended and `OverTimeError` raised.
         deadline : float, optional
             When the answer must be here, by `now`; the start of a worker counts, too.
-        link : Link, optional
+        monitor : Monitor, optional
             Gets the steps that the work reports. Workers of a cluster report none.
         """
         message = self.pack(function, *args)
@@ -191,7 +163,7 @@ class Workers:
             with self.lease(deadline) as worker:
                 used = worker.used
                 try:
-                    return worker.request(message, _sooner(time_limit, deadline), link)
+                    return worker.request(message, _sooner(time_limit, deadline), monitor)
                 except CrashedError:
                     self._kill(worker)
                     if not (self.is_local and used) or self._stopped:
@@ -229,8 +201,7 @@ class Workers:
     def _take(self, deadline: float | None) -> Any:
         """Return an idle worker, or a new one."""
         with _lists:
-            if self._stopped:
-                raise StoppedError
+            self._require_running()
             while self._idle:
                 worker = self._idle.pop()
                 if worker.is_alive:  # processes end by themselves after a while
@@ -242,24 +213,26 @@ class Workers:
             self._busy.add(worker)
         try:
             worker.wait(_sooner(None, deadline))  # until it is ready: imports are no part of a time limit
+            self._require_running()
         except BaseException:
             self._kill(worker)
             raise
-        if worker not in self._busy:  # stopped while it started
-            worker.kill()
-            raise StoppedError
         self.start_seconds = now() - start
         _log.debug("%s ready after %.1f s", worker, self.start_seconds)
         return worker
 
-    def _give_back(self, worker: Worker) -> None:
+    def _require_running(self) -> None:
+        if self._stopped:
+            raise StoppedError
+
+    def _give_back(self, worker: Any) -> None:
         with _lists:
             if worker in self._busy:
                 self._busy.discard(worker)
                 worker.used = True
                 self._idle.append(worker)
 
-    def _kill(self, worker: Worker) -> None:
+    def _kill(self, worker: Any) -> None:
         with _lists:
             self._busy.discard(worker)
         worker.kill()
@@ -292,7 +265,15 @@ def _sooner(time_limit: float | None, deadline: float | None) -> float | None:
 
 
 class Process:
-    """A process of this machine and the pipe to it; see `Worker`."""
+    """A worker: a process of this machine and the pipe to it.
+
+    Attributes
+    ----------
+    used : bool
+        Whether it has done some work.
+    answered : bool
+        Whether it has answered the last request.
+    """
 
     def __init__(self, n_threads: int) -> None:
         context = _context()
@@ -312,25 +293,25 @@ class Process:
         """Whether the process runs and was not killed."""
         return not self._killed and bool(self._process.is_alive())
 
-    def request(self, message: Message, time_limit: float | None = None, link: Link | None = None) -> Any:
+    def request(self, message: Message, time_limit: float | None, monitor: Monitor | None) -> Any:
         """Return the answer to a message, or raise what the work raised."""
         self.answered = False
         self._held &= message.live
         new = {key: buffer for key, buffer in message.buffers if key not in self._held}
         try:
-            self._pipe.send((message.keys, list(new), message.live, link is not None))
+            self._pipe.send((message.keys, list(new), message.live, monitor is not None))
             for part in (message.data, *new.values()):
                 self._pipe.send_bytes(part)
         except OSError:
             raise CrashedError(self._end()) from None
         self._held |= new.keys()
-        return self.wait(time_limit, link)
+        return self.wait(time_limit, monitor)
 
-    def wait(self, time_limit: float | None, link: Link | None = None) -> Any:
-        """Return what comes next, or raise it; steps that the work reports go to a link."""
+    def wait(self, time_limit: float | None, monitor: Monitor | None = None) -> Any:
+        """Return what comes next, or raise it; steps that the work reports go to a monitor."""
         try:
-            if link is not None:
-                self._follow(link)
+            if monitor is not None:
+                self._follow(monitor)
             elif not self._pipe.poll(time_limit):
                 raise OverTimeError
             message = self._pipe.recv_bytes()
@@ -339,15 +320,15 @@ class Process:
         self.answered = True
         return unpacked(message)
 
-    def _follow(self, link: Link) -> None:
+    def _follow(self, monitor: Monitor) -> None:
         """Count the steps that are reported until there is an answer, and pass on a wish to stop."""
         told = False
         while True:
             if self._pipe.poll(LOOK):
                 if (n_steps := self._pipe.recv()) is None:
                     return
-                link.add(n_steps)
-            if link.stop and not told:
+                monitor.add(n_steps)
+            if monitor.stop and not told:
                 self._pipe.send(None)
                 told = True
 
@@ -518,7 +499,7 @@ def unpacked(message: bytes) -> Any:
 
 
 class _Reporter:
-    """The way from the work in this process to a `Link`."""
+    """The way from the work in this process to a `Monitor`."""
 
     def __init__(self) -> None:
         self.pipe: Any = None
@@ -560,13 +541,13 @@ def _serve(pipe: Any, n_threads: int) -> None:
         while pipe.poll(_IDLE_SECONDS):
             if (request := pipe.recv()) is None:  # a wish to stop work that had just ended
                 continue
-            keys, new, live, linked = request
+            keys, new, live, monitored = request
             data = pipe.recv_bytes()
             held = {key: array for key, array in held.items() if key in live}
             held |= {key: pipe.recv_bytes() for key in new}
-            _reporter.begin(pipe if linked else None)
+            _reporter.begin(pipe if monitored else None)
             reply = answer(data, [held[key] for key in keys])
-            if linked:
+            if monitored:
                 pipe.send(None)
             pipe.send_bytes(reply)
 

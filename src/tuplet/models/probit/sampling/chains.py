@@ -12,7 +12,7 @@ from scipy.special import ndtr
 
 from tuplet.core.interrupts import held_interrupts
 from tuplet.core.parallel import fan_out, n_workers, one_blas_thread, open_workers
-from tuplet.core.processes import LOOK, Link, StoppedError, report
+from tuplet.core.processes import LOOK, Monitor, StoppedError, report
 from tuplet.core.progress import Progress, Show
 from tuplet.core.typing import Codes, Floats
 from tuplet.models.probit.sampling.correlation import CorrelationStep
@@ -205,15 +205,15 @@ def _side_by_side(
     plan: ChainPlan, rngs: Sequence[Any], ends: Sequence[ChainEnd | None], number: int, progress: Progress
 ) -> Run:
     """Deal the chains to workers, which stop after the first interrupt and are ended by the second."""
-    link, kept = Link(), dict[int, list[ChainDraws]]()
+    monitor, kept = Monitor(), dict[int, list[ChainDraws]]()
     with open_workers(keep=True) as workers:
 
         def work(i: int) -> tuple[int, list[ChainDraws]]:
-            return i, workers.run(_run_some, plan, rngs[i::number], ends[i::number], link=link)
+            return i, workers.run(_run_some, plan, rngs[i::number], ends[i::number], monitor=monitor)
 
         def look() -> float:
-            progress.advance(steps=link.n_steps - progress.done)
-            link.stop = pressed()
+            progress.advance(steps=monitor.n_steps - progress.done)
+            monitor.stop = pressed()
             return LOOK
 
         try:
@@ -221,9 +221,9 @@ def _side_by_side(
                 for i, draws in fan_out(work, range(number), number, workers, between=look):
                     kept[i] = draws
         except (KeyboardInterrupt, StoppedError):
-            link.stop = True
-    progress.advance(steps=link.n_steps - progress.done)
-    return Run(_in_order([kept[i] for i in sorted(kept)]), link.stop)
+            monitor.stop = True
+    progress.advance(steps=monitor.n_steps - progress.done)
+    return Run(_in_order([kept[i] for i in sorted(kept)]), monitor.stop)
 
 
 def _in_order(dealt: list[list[ChainDraws]]) -> list[ChainDraws]:
