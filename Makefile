@@ -12,7 +12,7 @@ endif
 OLDEST_PYTHON ?= python3.11
 PYTHONS ?= $(shell for python in python3.11 python3.12 python3.13; do if $$python -c '' 2>/dev/null; then echo $$python; fi; done)
 
-.PHONY: help setup kernels demo test test-fresh test-cpus test-slow test-deep test-pythons test-oldest test-wheel golden check snapshot lint types imports format bench docs clean
+.PHONY: help setup kernels demo test test-fresh test-cpus test-slow test-deep test-cluster test-pythons test-oldest test-wheel golden check snapshot lint types imports format bench docs clean
 help:            ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
 
@@ -31,12 +31,12 @@ demo: setup      ## fit, query and decide on the Palmer penguins
 	@$(BIN)/tuplet demo
 
 test: setup      ## the whole test suite
-	$(BIN)/pytest -n $(WORKERS) -m "not slow and not deep"
+	$(BIN)/pytest -n $(WORKERS) -m "not slow and not deep and not cluster"
 
 # SEED=... repeats a run.
 SEED ?= $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
 test-fresh: setup ## the property tests on fresh examples
-	TUPLET_FRESH=1 $(BIN)/pytest -n $(WORKERS) -m "hypothesis and not slow and not deep" --hypothesis-seed=$(SEED)
+	TUPLET_FRESH=1 $(BIN)/pytest -n $(WORKERS) -m "hypothesis and not slow and not deep and not cluster" --hypothesis-seed=$(SEED)
 
 test-cpus: setup ## the test suite as other processors, thread counts and loads would run it; an hour and more
 	$(BIN)/python tests/cpus.py
@@ -50,6 +50,10 @@ test-deep: setup ## networks as local models, with torch
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt skorch
 	$(BIN)/pytest -m deep tests/local/test_deep.py src/tuplet/local/deep
 
+test-cluster: setup ## work on clusters of Dask and Ray on this machine
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt 'dask[distributed]' ray
+	$(BIN)/pytest -m cluster tests/evaluate/test_clusters.py
+
 test-pythons: ## the test suite with each interpreter of PYTHONS, in .venv-3.11, .venv-3.12 ...
 	@echo "PYTHONS: $(or $(strip $(PYTHONS)),$(error No interpreter found; set PYTHONS))"
 	@failed=; for python in $(PYTHONS); do \
@@ -60,7 +64,7 @@ test-pythons: ## the test suite with each interpreter of PYTHONS, in .venv-3.11,
 # Old versions of a library meet newer ones of what it requires itself and call what has been deprecated since:
 # that is no fault of ours.
 test-oldest: .venv-oldest/ready ## the test suite with the oldest supported versions
-	.venv-oldest/bin/pytest -n $(WORKERS) -m "not slow and not deep" -W ignore::DeprecationWarning
+	.venv-oldest/bin/pytest -n $(WORKERS) -m "not slow and not deep and not cluster" -W ignore::DeprecationWarning
 .venv-oldest/ready: pyproject.toml constraints-oldest.txt
 	$(OLDEST_PYTHON) -m venv --clear .venv-oldest
 	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints-oldest.txt --editable '.[test]'

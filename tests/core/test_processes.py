@@ -13,6 +13,8 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from joblib import parallel_config
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.naive_bayes import GaussianNB
@@ -20,7 +22,9 @@ from threadpoolctl import threadpool_limits
 
 from troubled import (
     blas_threads,
+    change_and_sum,
     complain,
+    count_until_stopped,
     end,
     fail,
     fail_sealed,
@@ -28,12 +32,22 @@ from troubled import (
     kill_oneself,
     pid_of,
     threads_of_parent,
+    wait_until,
 )
 from tuplet import ChainClassifier, IndependentClassifier, PowersetClassifier
-from tuplet.core import parallel
+from tuplet.core import parallel, processes
 from tuplet.core.exceptions import TupletError
-from tuplet.core.parallel import one_blas_thread, run_many
-from tuplet.core.processes import CrashedError, OverTimeError, Workers, pack, shared_workers
+from tuplet.core.parallel import fan_out, n_workers, one_blas_thread, run_many
+from tuplet.core.processes import (
+    CrashedError,
+    Monitor,
+    OverTimeError,
+    SharedArrays,
+    StoppedError,
+    Workers,
+    answer,
+    unpacked,
+)
 
 
 @pytest.fixture
@@ -52,11 +66,10 @@ def test_answers_come_in_order_and_this_process_takes_part():
     assert run_many(pid_of, [], n_jobs=2) == []
 
 
-def test_small_work_starts_no_process():
-    before = shared_workers().start_seconds
+def test_small_work_starts_no_process(monkeypatch):
+    monkeypatch.setattr(processes, "Process", None)
     answers = run_many(pid_of, [(x, 0.0) for x in range(100)], n_jobs=2)
     assert {pid for _, pid in answers} == {os.getpid()}
-    assert shared_workers().start_seconds == before
 
 
 @pytest.mark.usefixtures("eager")
@@ -77,6 +90,105 @@ def test_a_backend_of_joblib_is_respected():
     with parallel_config(backend="threading"):
         answers = run_many(pid_of, [(x,) for x in range(6)], n_jobs=2)
     assert answers == [(x, os.getpid()) for x in range(6)]
+
+
+def test_large_arrays_are_sent_to_a_process_once_and_forgotten_with_the_run(monkeypatch):
+    monkeypatch.setattr(processes, "_LARGE", 1000)
+    first, second = np.ones(200), np.full((20, 20), 2.0, order="F")
+    with Workers() as workers:
+        for i in range(3):  # tasks have copies of their own
+            assert workers.run(change_and_sum, first, i) == 200 + i
+        with workers.lease() as worker:
+            assert len(worker._held) == 1
+        table = workers.run(np.array, second)
+        np.testing.assert_array_equal(table, second)
+        assert not table.flags.c_contiguous
+        with workers.lease() as worker:
+            assert len(worker._held) == 2
+        del first
+        assert workers.run(pow, 2, 3) == 8
+        with workers.lease() as worker:
+            assert len(worker._held) == 1
+
+
+@given(st.lists(st.integers(0, 4), max_size=8))
+@settings(max_examples=20, deadline=None)
+def test_packed_arrays_are_unpacked_as_they_were(places):
+    arrays = [
+        np.arange(5.0),
+        np.arange(6).reshape(2, 3)[:, ::2],
+        np.ones((3, 3), order="F"),
+        np.array(["a"]),
+        {},
+    ]
+    shared, chosen = SharedArrays(), [arrays[place] for place in places]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(processes, "_LARGE", 1)
+        messages = [shared.pack((list, (chosen,))) for _ in range(2)]
+    held = {key: bytes(buffer) for key, buffer in messages[0].buffers}
+    again = [[held.get(key, bytes(buffer)) for key, buffer in message.buffers] for message in messages]
+    for message, buffers in zip(messages, again, strict=True):
+        for mine, theirs in zip(chosen, unpacked(answer(message.data, buffers)), strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+
+
+def test_results_come_as_they_are_finished_and_items_are_taken_after_them():
+    others, used, taken = threading.Event(), [], []
+
+    def items():
+        for x in range(4):
+            taken.append((x, len(used)))
+            yield x
+
+    def work(x):
+        assert x > 0 or others.wait(60)
+        return x
+
+    for x in fan_out(work, items(), 2):
+        used.append(x)
+        if len(used) == 3:
+            others.set()
+    assert used == [1, 2, 3, 0]
+    assert taken == [(0, 0), (1, 0), (2, 1), (3, 2)]
+
+
+def test_who_stops_iterating_stops_the_workers():
+    with Workers() as workers:
+        results = fan_out(lambda x: workers.run(pid_of, x, 0 if x == 0 else 600), range(3), 2, workers)
+        assert next(results)[0] == 0
+        results.close()
+        with pytest.raises(StoppedError):
+            workers.run(os.getpid)
+
+
+def test_work_inside_of_a_worker_keeps_to_its_threads():
+    for n_threads in (1, 3):
+        with Workers(n_threads) as workers:
+            assert workers.run(n_workers, 8) == n_threads
+
+
+@pytest.mark.parametrize("prefer", ["processes", "threads"])
+def test_shared_memory_means_threads_of_this_process(prefer):
+    table = np.zeros(40)
+
+    def write(i):
+        table[i] = i
+
+    run_many(write, [(i,) for i in range(40)], n_jobs=2, prefer=prefer, require="sharedmem")
+    assert table.tolist() == list(range(40))
+
+
+def test_work_reports_steps_and_stops_when_told():
+    monitor = Monitor()
+    with Workers() as workers:
+        threading.Thread(target=lambda: wait_until(lambda: monitor.n_steps > 2) and stop(monitor)).start()
+        n_done = workers.run(count_until_stopped, monitor=monitor)
+        assert n_done > 2
+        assert workers.run(pow, 2, 3) == 8
+
+
+def stop(monitor):
+    monitor.stop = True
 
 
 def test_limits_errors_and_crashes():
@@ -213,13 +325,16 @@ def test_workers_of_a_daemon_work():
 def test_a_forked_process_has_workers_of_its_own():
     code = """
 import os
-from tuplet.core.processes import shared_workers
-first = shared_workers().run(os.getpid)
+from tuplet.core.processes import Workers
+def worker():
+    with Workers(keep=True) as workers:
+        return workers.run(os.getpid)
+first = worker()
 if os.fork() == 0:
-    assert shared_workers().run(os.getpid) != first
+    assert worker() != first
     raise SystemExit
 assert os.wait()[1] == 0
-assert shared_workers().run(os.getpid) == first
+assert worker() == first
 """
     subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
 
@@ -230,7 +345,7 @@ def test_a_process_that_ended_while_idle_is_not_leased():
         os.kill(first, signal.SIGKILL)
         time.sleep(0.5)
         with workers.lease() as worker:
-            assert worker.request(pack((os.getpid, ()))) != first
+            assert worker.request(workers.pack(os.getpid), None, None) != first
 
 
 def test_workers_tell_where_an_error_arose():

@@ -22,7 +22,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import tuplet
-from troubled import Hungry, Moody, Noted, fits_noted
+from troubled import Doomed, Hungry, Moody, Noted, fits_noted, kill_noted, left_in_session, wait_until
 from tuplet import ChainClassifier, DecisionClassifier, IndependentClassifier, PriorClassifier
 from tuplet.core.exceptions import InputError, TupletWarning
 from tuplet.core.processes import StoppedError, Workers
@@ -417,6 +417,17 @@ def test_a_process_that_dies_takes_nothing_with_it():
     assert result.runs["reason"].iloc[0] == "its process ended (exit code 7)"
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_a_killed_process_costs_at_most_the_fit_under_way(tmp_path):
+    kill_noted(tmp_path / "pid")
+    models = {"doomed": Doomed(tmp_path / "pid"), "prior": PriorClassifier()}
+    runs = quick(models, isolate=True, n_jobs=2).runs
+    lost = runs[runs["status"] != "ok"]
+    # A process that had done other work before is taken for one that died while it was idle.
+    assert len(lost) <= 1
+    assert lost["reason"].str.contains("SIGKILL").all()
+
+
 def test_what_cannot_be_sent_to_a_process_is_a_line():
     class Sealed:
         def __reduce__(self):
@@ -455,10 +466,10 @@ def test_two_comparisons_in_two_threads_leave_each_other_alone(tmp_path):
 
 
 INTERRUPTED = """
-    import sys, threading, time, os, signal
+    import multiprocessing, sys, threading, time, os, signal
     import numpy as np
     sys.path.insert(0, {tests!r})
-    from troubled import Noted, fits_noted
+    from troubled import Noted, fits_noted, wait_until
     from tuplet import PriorClassifier
     from tuplet.evaluate import compare
     def press():
@@ -469,6 +480,8 @@ INTERRUPTED = """
     made = {{"made": (np.arange(60.0)[:, None], np.arange(120).reshape(60, 2) % 3)}}
     how = dict(scores=["exact_match"], isolate=True, n_jobs=2)
     first = compare({{"slow": Noted({notes!r}, seconds=3600.0)}}, made, cv=4, **how)
+    wait_until(lambda: not multiprocessing.active_children())
+    assert not multiprocessing.active_children()
     second = compare({{"prior": PriorClassifier()}}, made, cv=3, **(how | {{"n_jobs": 1}}))
     print(first.runs["status"].tolist(), second.runs["status"].tolist())
 """
@@ -481,6 +494,36 @@ def test_after_a_real_interrupt_everything_has_stopped_and_the_next_comparison_w
     )
     assert run.stdout == "['not run', 'not run', 'not run', 'not run'] ['ok', 'ok', 'ok']\n"
     assert "interrupted after 0 of 4 fits" in run.stderr
+
+
+SLOW_FIT = """
+    import sys
+    sys.path.insert(0, {tests!r})
+    from test_compare import SETS
+    from troubled import Sleepy
+    from tuplet import ChainClassifier
+    from tuplet.core import parallel
+    parallel._SAVED = parallel._SAVED_READY = -1.0
+    ChainClassifier(Sleepy({notes!r}), n_chains=4, n_jobs=2).fit(*SETS["made"])
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+def test_ctrl_c_in_a_fit_leaves_no_process(tmp_path):
+    code = SLOW_FIT.format(tests=str(Path(__file__).parents[1]), notes=str(tmp_path / "notes"))
+    paths = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+    with subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        env=os.environ | {"PYTHONPATH": paths},
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as run:
+        assert wait_until(lambda: len(set(fits_noted(tmp_path / "notes"))) == 2)
+        run.send_signal(signal.SIGINT)
+        _, errors = run.communicate(timeout=100)
+    assert "KeyboardInterrupt" in errors
+    assert wait_until(lambda: not left_in_session(run.pid)), left_in_session(run.pid)
 
 
 def test_an_interrupt_keeps_what_is_finished(tmp_path):

@@ -1,4 +1,9 @@
-"""Many small tasks in parallel, each on one BLAS thread."""
+"""Work in parallel: `fan_out`, and `run_many` and `run_in_batches` on top of it.
+
+All of them use the backend that `joblib.parallel_config` names: "loky" and "multiprocessing" mean worker
+processes on this machine (`core.processes`), "dask" and "ray" tasks of the cluster (`core.clusters`),
+"threading" and "sequential" what joblib means by them. Work inside of a task keeps to its limit.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +12,24 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
 from itertools import islice
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
-from joblib import effective_n_jobs, parallel_config
+from joblib import cpu_count, effective_n_jobs, parallel_config
 from joblib.parallel import get_active_backend
 from sklearn import config_context, get_config
 from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
+from tuplet.core import processes
+from tuplet.core.clusters import cluster_workers
 from tuplet.core.exceptions import TupletError
-from tuplet.core.processes import CrashedError, pack, shared_workers
+from tuplet.core.processes import CrashedError, Workers
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 _Warning: TypeAlias = tuple[Any, type[Warning], str, int]
@@ -31,6 +40,9 @@ _SAVED, _SAVED_READY = 1.0, 0.2
 
 _BATCH = 8
 """Tasks for each worker before results are yielded."""
+
+_SHARES = 32
+"""Shares of the tasks for each thread: few enough to cost little, enough that threads end together."""
 
 
 class _Limits:
@@ -93,27 +105,110 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+def n_workers(n_jobs: int | None) -> int:
+    """Return how many workers `n_jobs` means, as joblib counts them, within the limit of an outer task."""
+    wanted = get_active_backend()[1] if n_jobs is None else n_jobs
+    number = effective_n_jobs(n_jobs)
+    if wanted is not None and wanted > 0:  # clusters count all their cores
+        number = min(number, wanted)
+    return number if processes.n_nested is None else min(number, processes.n_nested)
+
+
+def open_workers(n_threads: int = 1, *, keep: bool = False) -> Workers:
+    """Return workers of the cluster that joblib's backend stands for, else processes of this machine."""
+    return Workers(n_threads, make=cluster_workers(), keep=keep)
+
+
+def fan_out(
+    work: Callable[[S], T],
+    items: Iterable[S],
+    number: int,
+    workers: Workers | None = None,
+    *,
+    between: Callable[[], float | None] | None = None,
+) -> Iterator[T]:
+    """Yield `work(item)` for each item as they are finished, so many at a time.
+
+    Items are taken one by one when there is room, after earlier results have been used. If the caller stops
+    iterating, or anything is raised, the workers are stopped.
+
+    Parameters
+    ----------
+    work : callable
+        Called in a thread of its own, where it waits for `workers.run`; right here if there are no workers
+        and one item at a time.
+    items : iterable
+    number : int
+        How many items at a time.
+    workers : Workers, optional
+    between : callable, optional
+        Called while results are awaited; returns after how many seconds to call it again, None for after the
+        next result.
+    """
+    if workers is None and number == 1:
+        yield from map(work, items)
+        return
+    source, waiting = iter(items), set[Future[T]]()
+    with ThreadPoolExecutor(number) as threads:
+        try:
+            while True:
+                waiting |= {threads.submit(work, item) for item in islice(source, number - len(waiting))}
+                if not waiting:
+                    return
+                done, waiting = wait(waiting, between() if between else None, FIRST_COMPLETED)
+                for future in done:
+                    yield future.result()
+        except BaseException:
+            threads.shutdown(wait=False, cancel_futures=True)
+            if workers is not None:
+                workers.stop()
+            raise
+
+
 def run_many(
-    function: Callable[..., T], tasks: Iterable[tuple[Any, ...]], n_jobs: int | None = None
+    function: Callable[..., T],
+    tasks: Iterable[tuple[Any, ...]],
+    n_jobs: int | None = None,
+    *,
+    prefer: Literal["processes", "threads"] = "processes",
+    require: Literal["sharedmem"] | None = None,
 ) -> list[T]:
     """Return `[function(*task) for task in tasks]`, computed by `n_jobs` workers.
 
-    This process is one of them: it does tasks itself, and other processes join in once they are ready. They
-    are started only if the remaining tasks are expected to take long enough, so that little work is not
-    slower with several workers. A backend chosen with `joblib.parallel_config` is used instead.
+    On one machine this process is one of them: it does tasks itself, and other processes join in once they
+    are ready. They are started only if the remaining tasks are expected to take long enough, so that little
+    work is not slower with several workers.
+
+    Parameters
+    ----------
+    function : callable
+    tasks : iterable of tuple
+    n_jobs : int, optional
+        Number of workers, as joblib counts them.
+    prefer : {"processes", "threads"}
+        "threads" for compiled code that releases Python's lock; clusters are used all the same.
+    require : {"sharedmem"}, optional
+        Threads of this process whatever the backend, for tasks that write into arrays.
     """
     tasks = list(tasks)
-    n_workers = min(effective_n_jobs(n_jobs), len(tasks))
-    if n_workers > 1 and not _is_default_backend():
-        return list(Parallel(n_jobs=n_jobs)(delayed(_run_one)(function, task) for task in tasks))
-    if n_workers > 1:
-        return _SharedWork(function, tasks, n_workers).run()
-    with one_blas_thread():
-        return [function(*task) for task in tasks]
+    number = min(n_workers(n_jobs), len(tasks), cpu_count() if require else len(tasks))
+    if number < 2:
+        with one_blas_thread():
+            return [function(*task) for task in tasks]
+    kind = "ThreadingBackend" if require else type(get_active_backend()[0]).__name__
+    if kind == "ThreadingBackend" or (kind in _PROCESSES and prefer == "threads"):
+        return _in_threads(function, tasks, number)
+    if kind in _PROCESSES or kind in _CLUSTERS:
+        return _Batch(function, tasks, number).run()
+    return list(Parallel(n_jobs=n_jobs)(delayed(_run_one)(function, task) for task in tasks))
 
 
 def run_in_batches(
-    function: Callable[..., T], tasks: Iterable[tuple[Any, ...]], n_jobs: int | None, *, threads: bool
+    function: Callable[..., T],
+    tasks: Iterable[tuple[Any, ...]],
+    n_jobs: int | None,
+    *,
+    prefer: Literal["processes", "threads"] = "processes",
 ) -> Iterator[T]:
     """Yield `function(*task)` for each task in order, computed in parallel a few at a time.
 
@@ -121,21 +216,31 @@ def run_in_batches(
 
     Examples
     --------
-    >>> list(run_in_batches(pow, [(2, 3), (3, 2)], None, threads=True))
+    >>> list(run_in_batches(pow, [(2, 3), (3, 2)], None))
     [8, 9]
     """
-    n_workers = effective_n_jobs(n_jobs)
-    if n_workers == 1:
-        yield from (function(*task) for task in tasks)
-        return
-    pool = Parallel(n_jobs, prefer="threads")
-    waiting = iter(tasks)
-    while some := list(islice(waiting, _BATCH * n_workers)):
-        yield from pool(delayed(function)(*t) for t in some) if threads else run_many(function, some, n_jobs)
+    number, waiting = n_workers(n_jobs), iter(tasks)
+    size = 1 if number == 1 else _BATCH * number
+    while some := list(islice(waiting, size)):
+        yield from run_many(function, some, n_jobs, prefer=prefer)
 
 
-def _is_default_backend() -> bool:
-    return type(get_active_backend()[0]).__name__ == "LokyBackend"
+_PROCESSES = ("LokyBackend", "MultiprocessingBackend")
+"""Backends of joblib that stand for processes of this machine."""
+
+_CLUSTERS = ("DaskDistributedBackend", "RayBackend")
+"""Backends of joblib that stand for a cluster."""
+
+
+def _in_threads(function: Callable[..., T], tasks: list[tuple[Any, ...]], number: int) -> list[T]:
+    size, config = -(-len(tasks) // (_SHARES * number)), get_config()
+    answers: dict[int, list[T]] = {}
+
+    def work(start: int) -> tuple[int, list[T]]:
+        return start, _run_share(function, tasks[start : start + size], config)
+
+    answers.update(fan_out(work, range(0, len(tasks), size), number))
+    return [answer for start in sorted(answers) for answer in answers[start]]
 
 
 def _run_one(function: Callable[..., T], task: tuple[Any, ...]) -> T:
@@ -143,41 +248,30 @@ def _run_one(function: Callable[..., T], task: tuple[Any, ...]) -> T:
         return function(*task)
 
 
-class _SharedWork:
-    """Tasks that this process does from the front one at a time, and others from the back some at a time."""
+def _run_share(function: Callable[..., T], tasks: list[tuple[Any, ...]], config: dict[str, Any]) -> list[T]:
+    """Do some tasks in turn, under scikit-learn's settings of the caller."""
+    with config_context(**config), parallel_config(backend="sequential"), one_blas_thread():
+        return [function(*task) for task in tasks]
 
-    def __init__(self, function: Callable[..., Any], tasks: list[tuple[Any, ...]], n_workers: int) -> None:
-        self.function, self.tasks, self.n_workers = function, tasks, n_workers
+
+class _Batch:
+    """Tasks that workers do from the back some at a time, and this process from the front one at a time."""
+
+    def __init__(self, function: Callable[..., Any], tasks: list[tuple[Any, ...]], number: int) -> None:
+        self.function, self.tasks, self.number = function, tasks, number
         self._answers: dict[int, Any] = {}
         self._warnings: list[_Warning] = []
         self._failures: list[BaseException] = []
         self._lock, self._front, self._back = threading.Lock(), 0, len(tasks)
-        self._workers = shared_workers()
-        self._leased: list[Any] = []
+        self._workers = open_workers(keep=True)
 
     def run(self) -> list[Any]:
         """Return the results in the order of the tasks."""
-        helpers: list[threading.Thread] = []
-        start = time.perf_counter()
-        try:
-            while (places := self._take(from_back=False)) and not self._failures:
-                for place in places:
-                    self._answers[place] = _run_one(self.function, self.tasks[place])
-                if not helpers and self._worth_help((time.perf_counter() - start) / (places[-1] + 1)):
-                    helpers = [
-                        threading.Thread(target=self._help, daemon=True) for _ in range(1, self.n_workers)
-                    ]
-                    for helper in helpers:
-                        helper.start()
-            for helper in helpers:
-                helper.join()
-        except BaseException as error:
-            self._back = self._front  # what is left is not begun
-            if isinstance(error, KeyboardInterrupt):
-                self._workers.restart()
-            for worker in self._leased:
-                worker.kill()
-            raise
+        with self._workers:
+            if self._workers.is_local:
+                self._share()
+            else:
+                self._collect(self.number)
         seen: dict[Any, Any] = {}  # the same warning of several processes is one
         for warning in self._warnings:
             warnings.warn_explicit(*warning, registry=seen)
@@ -185,12 +279,26 @@ class _SharedWork:
             raise self._failures[0]
         return [self._answers[place] for place in range(len(self.tasks))]
 
+    def _share(self) -> None:
+        """Do tasks here, and let workers join in if that is worth it."""
+        helper, start = (
+            threading.Thread(target=self._collect, args=(self.number - 1,), daemon=True),
+            time.perf_counter(),
+        )
+        while (places := self._take(from_back=False)) and not self._failures:
+            for place in places:
+                self._answers[place] = _run_one(self.function, self.tasks[place])
+            if helper.ident is None and self._worth_help((time.perf_counter() - start) / (places[-1] + 1)):
+                helper.start()
+        if helper.ident is not None:
+            helper.join()
+
     def _take(self, *, from_back: bool) -> range:
-        """Return the places of the next tasks: one, or a share of what is left for a process."""
+        """Return the places of the next tasks: one, or a share of what is left for a worker."""
         with self._lock:
             left = self._back - self._front
             if from_back:
-                size = min(left, max(1, left // (2 * self.n_workers)))
+                size = min(left, max(1, left // (2 * self.number)))
                 self._back -= size
                 return range(self._back, self._back + size)
             size = min(left, 1)
@@ -198,33 +306,40 @@ class _SharedWork:
             return range(self._front - size, self._front)
 
     def _worth_help(self, seconds_each: float) -> bool:
-        saved = seconds_each * (self._back - self._front) * (1 - 1 / self.n_workers)
+        saved = seconds_each * (self._back - self._front) * (1 - 1 / self.number)
         return saved > (_SAVED_READY if self._workers.n_idle else _SAVED)
 
-    def _help(self) -> None:
-        """Let one process, as soon as it is ready, do tasks until there are no more."""
+    def _collect(self, number: int) -> None:
+        """Let so many workers do tasks until there are no more."""
         try:
-            with self._workers.lease() as worker:
-                self._leased.append(worker)
-                while (places := self._take(from_back=True)) and not self._failures:
-                    some = [self.tasks[place] for place in places]
-                    answers, caught = worker.request(pack((_run_some, (self.function, some, get_config()))))
-                    self._warnings += caught
-                    self._answers.update(zip(places, answers, strict=True))
+            for _ in fan_out(self._help, iter(self._is_left, False), number, self._workers):
+                pass
         except CrashedError as crash:
-            self._failures.append(TupletError(f"Work in {self.n_workers} processes failed: {crash}."))
+            self._failures.append(TupletError(f"Work in {self.number} processes failed: {crash}."))
         except BaseException as error:
             self._failures.append(error)
 
+    def _is_left(self) -> bool:
+        return self._front < self._back
 
-def _run_some(
+    def _help(self, _: bool) -> None:
+        """Let one worker do a share of the tasks, which is taken when the worker is ready."""
+        with self._workers.lease() as worker:
+            if places := self._take(from_back=True):
+                some = [self.tasks[place] for place in places]
+                message = self._workers.pack(_run_recorded, self.function, some, get_config())
+                answers, caught = worker.request(message, None, None)
+                self._warnings += caught
+                self._answers.update(zip(places, answers, strict=True))
+
+
+def _run_recorded(
     function: Callable[..., T], tasks: list[tuple[Any, ...]], config: dict[str, Any]
 ) -> tuple[list[T], list[_Warning]]:
-    """Do some tasks in another process, under scikit-learn's settings of the first; return warnings, too."""
-    with warnings.catch_warnings(record=True) as caught, config_context(**config):
+    """Do some tasks in another process; return their warnings, too."""
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        with parallel_config(backend="sequential"):
-            answers = [_run_one(function, task) for task in tasks]
+        answers = _run_share(function, tasks, config)
     return answers, [(_sendable(each.message), each.category, each.filename, each.lineno) for each in caught]
 
 

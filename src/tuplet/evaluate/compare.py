@@ -6,14 +6,12 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import joblib
 import numpy as np
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
 from tuplet.core.exceptions import InputError
-from tuplet.core.processes import Workers
 from tuplet.core.progress import Show
 from tuplet.evaluate.comparison import FACTS, Comparison
 from tuplet.evaluate.fingerprint import data_digest, describe
@@ -64,7 +62,8 @@ def compare(
         Whether to keep what calibration plots need: marginals and the mode, which some joints are slow to
         give where the scores do not need them.
     n_jobs : int, optional
-        Fits at the same time, by joblib; a backend chosen with `joblib.parallel_config` is respected.
+        Fits at the same time, as joblib counts them. `joblib.parallel_config` chooses a Dask or Ray cluster
+        instead of processes on this machine.
     cache : path, optional
         Folder for finished fits. A run that is killed, or extended by models, sets or folds, continues from
         it and loses at most the fits that were under way. Several runs may share a folder. Delete it to
@@ -74,7 +73,7 @@ def compare(
         other folds of that set, and shown as such.
     isolate : bool, default True
         Fit in processes of their own, which can be stopped, may crash without harm, and whose peak memory is
-        measured. Without it there is no time limit, but a debugger works.
+        measured. Without it there is no time limit, and with one fit at a time a debugger works.
     random_state : int
         Seed of the folds, and of every `random_state` that a model leaves at None.
     progress : bool or "auto"
@@ -111,11 +110,8 @@ def compare(
         for fold in range(len(plan.folds))
         for model, estimator in named.items()
     ]
-    parallel = joblib.effective_n_jobs(n_jobs)
-    n_threads = max(1, joblib.cpu_count() // parallel)
-    workers = Workers(n_threads, ["tuplet.evaluate.work"]) if isolate else None
-    terms = Terms(None if time_limit is None else float(time_limit), workers, n_threads)
-    records = run_all(jobs, terms, None if cache is None else Store(cache), parallel, progress)
+    terms = Terms.make(time_limit, n_jobs, isolate)
+    records = run_all(jobs, terms, None if cache is None else Store(cache), progress)
     return Comparison.from_records(records, scores=tuple(scorers), models=tuple(named), datasets=tuple(sets))
 
 

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import threading
 import time
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from importlib.metadata import version
-from typing import Any
+from typing import Any, Self
 
-import joblib
 import numpy as np
-from sklearn.utils import _safe_indexing
+from joblib import cpu_count
 
 from tuplet.core.exceptions import TupletWarning
-from tuplet.core.processes import CrashedError, OverTimeError, StoppedError, Workers
+from tuplet.core.parallel import fan_out, n_workers, open_workers
+from tuplet.core.processes import CrashedError, OverTimeError, Packed, StoppedError, Workers
 from tuplet.core.progress import Progress, Show, duration_text
 from tuplet.evaluate.fingerprint import describe, short_digest
 from tuplet.evaluate.folds import Folds
@@ -40,6 +38,11 @@ class FoldPlan:
     folds: Folds
     seed: int
     data: str  # digest of X and Y
+
+    @cached_property
+    def tables(self) -> Packed:
+        """X and Y, for workers."""
+        return Packed((self.X, self.Y))
 
     @cached_property
     def digest(self) -> str:
@@ -101,11 +104,6 @@ class Job:
         """Seed of the model."""
         return int(np.random.SeedSequence([self.plan.seed, self.fold]).generate_state(1)[0] >> 1)
 
-    def rows(self) -> tuple[Any, Any, Any, Any]:
-        """Return X and Y for training, X and Y for the test."""
-        tables = (self.plan.X, self.plan.Y)
-        return tuple(_safe_indexing(table, side) for side in self.plan.folds[self.fold] for table in tables)
-
     @property
     def identity(self) -> Record:
         """Entries of a record that name its place in a comparison."""
@@ -119,30 +117,34 @@ class Job:
 
 @dataclass(frozen=True)
 class Terms:
-    """The conditions of fits: time limit, worker processes (None for this process) and threads."""
+    """The conditions of fits: time limit, number at a time, workers, and threads of each fit."""
 
     time_limit: float | None
-    workers: Workers | None
+    number: int
+    workers: Workers
     n_threads: int
+    here: bool  # whether fits run in this process, without workers
+
+    @classmethod
+    def make(cls, time_limit: float | None, n_jobs: int | None, isolate: bool) -> Self:
+        """Share the cores of this machine among so many fits; on a cluster, each fit has one."""
+        number, limit = n_workers(n_jobs), None if time_limit is None else float(time_limit)
+        n_threads = max(1, cpu_count() // number)
+        workers = open_workers(n_threads)
+        # Several fits at a time always have processes of their own, since warnings are caught per process.
+        return cls(limit, number, workers, n_threads if workers.is_local else 1, number == 1 and not isolate)
 
 
-def run_all(jobs: list[Job], terms: Terms, store: Store | None, n_jobs: int, show: Show) -> list[Record]:
+def run_all(jobs: list[Job], terms: Terms, store: Store | None, show: Show) -> list[Record]:
     """Return the records of all jobs in their order; those that an interrupt cut off are "not run"."""
-    # With workers, threads suffice: they wait for processes. Without, processes are needed, since warnings
-    # are caught per process. A backend that the user chose takes precedence.
-    prefer = "threads" if terms.workers is not None else "processes"
-    parallel = joblib.Parallel(
-        n_jobs=n_jobs, prefer=prefer, return_as="generator_unordered", pre_dispatch="n_jobs"
-    )
-    with Progress("Comparing", len(jobs), show=show) as bar, terms.workers or nullcontext():
-        ledger = _Ledger(jobs, n_jobs, bar)
+    with Progress("Comparing", len(jobs), show=show) as bar, terms.workers as workers:
+        ledger = _Ledger(jobs, terms.number, bar)
         open_jobs = _open_jobs(jobs, terms, store, ledger)
+        work = partial(run_job, terms=terms, store=store)
         try:
-            for job, record in parallel(joblib.delayed(run_job)(job, terms, store) for job in open_jobs):
+            for job, record in fan_out(work, open_jobs, terms.number, None if terms.here else workers):
                 ledger.enter(job, record)
         except KeyboardInterrupt:
-            if terms.workers is not None:
-                terms.workers.stop()
             _warn_interrupted(len(ledger.records), len(jobs), store)
     return [ledger.records.get(job.place) or _not_run(job, "interrupted") for job in jobs]
 
@@ -150,7 +152,7 @@ def run_all(jobs: list[Job], terms: Terms, store: Store | None, n_jobs: int, sho
 def _open_jobs(jobs: list[Job], terms: Terms, store: Store | None, ledger: _Ledger) -> Iterator[Job]:
     """Yield the jobs that have to be run; records of the others are entered into the ledger.
 
-    joblib takes the next job when a worker becomes free: so a fit that another run has finished meanwhile
+    The next job is taken when a worker becomes free: so a fit that another run has finished meanwhile
     is taken from the store, and a model that ran over time is not run on further folds.
     """
     for job in jobs:
@@ -165,10 +167,7 @@ def _open_jobs(jobs: list[Job], terms: Terms, store: Store | None, ledger: _Ledg
 
 
 class _Ledger:
-    """The records so far, the models that ran over time, and an estimate of the remaining time.
-
-    joblib takes jobs from threads of its own, so entering is locked.
-    """
+    """The records so far, the models that ran over time, and an estimate of the remaining time."""
 
     def __init__(self, jobs: list[Job], n_jobs: int, bar: Progress) -> None:
         self.records: dict[tuple[str, str, int], Record] = {}
@@ -176,19 +175,18 @@ class _Ledger:
         self._left = Counter((job.dataset, job.model) for job in jobs)
         self._rows = {job.dataset: job.n_train for job in jobs}
         self._seconds: dict[tuple[str, str], list[float]] = defaultdict(list)
-        self._n_jobs, self._bar, self._lock = n_jobs, bar, threading.Lock()
+        self._n_jobs, self._bar = n_jobs, bar
 
     def enter(self, job: Job, record: Record) -> None:
         """Add the record of a job."""
         pair = (job.dataset, job.model)
-        with self._lock:
-            self.records[job.place] = record
-            self._left[pair] -= 1
-            if record["status"] == "over time":
-                self.over_time.setdefault(pair, job.fold)
-            elif record["status"] == "ok":
-                self._seconds[pair].append(record["fit_seconds"] + record["predict_seconds"])
-            self._bar.advance(f"{job.dataset}, {job.model}", remaining=self._remaining())
+        self.records[job.place] = record
+        self._left[pair] -= 1
+        if record["status"] == "over time":
+            self.over_time.setdefault(pair, job.fold)
+        elif record["status"] == "ok":
+            self._seconds[pair].append(record["fit_seconds"] + record["predict_seconds"])
+        self._bar.advance(f"{job.dataset}, {job.model}", remaining=self._remaining())
 
     def _remaining(self) -> float | None:
         """Return the estimated seconds of the remaining fits, None before the first one.
@@ -244,10 +242,12 @@ def run_job(job: Job, terms: Terms, store: Store | None) -> tuple[Job, Record]:
 
 
 def _work(job: Job, terms: Terms) -> Record:
-    work = (seeded(job.estimator, job.seed), *job.rows(), job.scorers, job.calibration)
-    if terms.workers is None:
-        return do_work(*work)
-    return terms.workers.run(do_work, *work, time_limit=terms.time_limit)
+    plan = job.plan
+    how = plan.folds[job.fold], job.scorers, job.calibration
+    estimator = seeded(job.estimator, job.seed)
+    if terms.here:
+        return do_work(estimator, (plan.X, plan.Y), *how)
+    return terms.workers.run(do_work, estimator, plan.tables, *how, time_limit=terms.time_limit)
 
 
 def _kept(record: Record, job: Job, store: Store) -> Record:

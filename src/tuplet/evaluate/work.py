@@ -18,8 +18,10 @@ from typing import Any
 
 import pandas as pd
 from sklearn.base import clone
+from sklearn.utils import _safe_indexing
 
 from tuplet.core.exceptions import TupletError
+from tuplet.core.processes import Packed
 from tuplet.evaluate.fingerprint import describe
 from tuplet.evaluate.store import Record
 from tuplet.losses.base import Loss
@@ -40,19 +42,19 @@ _CALIBRATIONS = {"marginals": marginal_calibration, "mode": mode_calibration}
 
 def do_work(
     model: Any,
-    X_train: Any,
-    Y_train: Any,
-    X_test: Any,
-    Y_test: Any,
+    tables: tuple[Any, Any] | Packed,
+    fold: tuple[Any, Any],
     scorers: Mapping[str, Scorer],
     calibration: bool,
 ) -> Record:
-    """Fit a model, predict one joint, compute all scores from it, and return a record of plain values.
+    """Fit a model to the training rows of X and Y, predict one joint of the test rows, and score it.
 
     Errors do not end a comparison: the record then has the status "failed" and the reason. A score that
     cannot be computed (because there are too many outcomes, say) is missing, and `score_problems` has the
     reason. The time of prediction includes the scores, since many forms of a joint are lazy.
     """
+    tables = tables.open() if isinstance(tables, Packed) else tables
+    X_train, Y_train, X_test, Y_test = (_safe_indexing(table, side) for side in fold for table in tables)
     meter = _MemoryMeter()
     record: Record = {"n_train": _n_rows(X_train), "n_test": _n_rows(X_test), "scores": {}}
     with _collected_warnings(record):

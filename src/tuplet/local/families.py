@@ -323,8 +323,8 @@ class FamilyScorer:
     ) -> Iterator[T]:
         """Yield the results of tasks about some children; compiled code and numpy run in threads."""
         folds = (fold for c in children for fold in self._child(c).folds)
-        threads = all(fold.features.is_batched for fold in folds)
-        return run_in_batches(function, tasks, self.n_jobs, threads=threads)
+        batched = all(fold.features.is_batched for fold in folds)
+        return run_in_batches(function, tasks, self.n_jobs, prefer="threads" if batched else "processes")
 
 
 def mutual_information(a: Codes, b: Codes) -> float:

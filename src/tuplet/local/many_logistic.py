@@ -8,16 +8,15 @@ then one sort of the rows and one call of compiled code, which releases the GIL 
 from __future__ import annotations
 
 import warnings
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from joblib import effective_n_jobs
 from scipy.special import log_softmax
 
 from tuplet.core.exceptions import ConvergenceWarning, InputError
+from tuplet.core.parallel import n_workers, run_many
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.local.base import sort_into_blocks
 from tuplet.local.logistic_kernels import fit_blocks
@@ -334,15 +333,14 @@ def _run(plan: Blocks, given: tuple[Any, ...], results: tuple[Any, ...], n_jobs:
     rows = (plan.starts, plan.rows, plan.slots, plan.weight)
     arguments: tuple[Any, ...] = (*rows, *given, n_logits, *results)
     blocks = np.flatnonzero(plan.present.sum(axis=1) > 1)
-    n_threads = min(effective_n_jobs(n_jobs), len(blocks))
+    n_threads = min(n_workers(n_jobs), len(blocks))
     if n_threads < 2:
         fit_blocks(blocks, *arguments)
         return
     sizes = np.diff(plan.starts)[blocks]
     # The largest first and a few at a time, so that the threads end together.
     tasks = np.array_split(blocks[np.argsort(-sizes, kind="stable")], min(len(blocks), 16 * n_threads))
-    with ThreadPoolExecutor(n_threads) as pool:
-        list(pool.map(lambda task: fit_blocks(task, *arguments), tasks))
+    run_many(fit_blocks, [(task, *arguments) for task in tasks], n_jobs, require="sharedmem")
 
 
 def _warn(converged: Any, norm: Floats, max_iter: int) -> None:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 import pandas as pd
-from joblib import effective_n_jobs
 from sklearn.utils.validation import check_is_fitted
 
 from tuplet.core.clock import TimeBudget
 from tuplet.core.delegates import delegate
 from tuplet.core.exceptions import InputError
+from tuplet.core.parallel import n_workers
 from tuplet.core.parameters import declare
 from tuplet.core.progress import Progress, Show, duration_text
 from tuplet.core.typing import Codes, Floats, Seed
@@ -155,7 +155,7 @@ class AutoJointClassifier(JointClassifier):
             return
         self._keep_quick(rows, no_time)
         with (
-            Crew(rows, int(effective_n_jobs(self.n_jobs)), clock) as crew,
+            Crew(rows, n_workers(self.n_jobs), clock) as crew,
             Progress("Trying models", round(clock.seconds), show=self.progress) as progress,
         ):
             told = _Ticker(progress, clock)

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import tempfile
-import threading
 import warnings
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, final
 
-import joblib
-
 from tuplet.core.clock import TimeBudget
-from tuplet.core.processes import CrashedError, OverTimeError, StoppedError, Workers
+from tuplet.core.parallel import fan_out, open_workers
+from tuplet.core.processes import CrashedError, OverTimeError, Packed, StoppedError
 from tuplet.models.stacking.held_out import Rows
 
 _PART, _FIRST_PART = 0.12, 0.5
@@ -61,7 +55,7 @@ class Done:
 
 @final
 class Crew:
-    """Processes that work on the same rows, which they read once from a temporary file.
+    """Workers on the same rows, which are sent to each of them once.
 
     Parameters
     ----------
@@ -72,11 +66,8 @@ class Crew:
 
     def __init__(self, rows: Rows, n_workers: int, clock: TimeBudget) -> None:
         self.clock, self.n_workers, self.interrupted = clock, n_workers, False
-        self._workers = Workers(1, ["tuplet.models.stacking.clock"])
-        self._folder = tempfile.TemporaryDirectory(prefix="tuplet-")
-        self._file = str(Path(self._folder.name) / "rows")
-        self._rows, self._any_done = rows, False
-        joblib.dump(rows, self._file)
+        self._workers, self._any_done = open_workers(), False
+        self._rows, self._packed = rows, Packed(rows)
 
     def __enter__(self) -> Self:
         return self
@@ -85,7 +76,6 @@ class Crew:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._workers.stop()
-        self._folder.cleanup()
 
     def run(
         self,
@@ -99,36 +89,37 @@ class Crew:
         with what is done, and sets `interrupted`; a second one is for the caller.
         """
         done: dict[Any, Done] = {}
-        lock = threading.Lock()
+        light = iter([task for task in tasks if task.light])
 
-        def work(task: Task) -> None:
-            result = self._here(task, reserve) if task.light else self._there(task, reserve)
-            with lock:
-                done[task.key] = result
-                self._any_done |= result.status == "ok"
-                if told is not None:
-                    told(task, result)
+        def enter(task: Task, result: Done) -> None:
+            done[task.key] = result
+            self._any_done |= result.status == "ok"
+            if told is not None:
+                told(task, result)
 
-        with ThreadPoolExecutor(self.n_workers) as threads:
-            futures = [threads.submit(work, task) for task in tasks if not task.light]
-            try:
-                for task in tasks:
-                    if task.light:
-                        work(task)
-                for future in futures:
-                    future.result()
-            except KeyboardInterrupt:
-                self._give_up(futures)
-                if self.interrupted:
-                    raise
-                self.interrupted = True
+        def do_light() -> float | None:
+            """Do one light task while others are awaited."""
+            task = next(light, None)
+            if task is not None:
+                enter(task, self._here(task, reserve))
+            return None if task is None else 0.0
+
+        def work(task: Task) -> tuple[Task, Done]:
+            return task, self._there(task, reserve)
+
+        heavy = [task for task in tasks if not task.light]
+        try:
+            for task, result in fan_out(work, heavy, self.n_workers, self._workers, between=do_light):
+                enter(task, result)
+            while do_light() is not None:
+                pass
+        except KeyboardInterrupt:
+            self._workers.stop()
+            self._workers = open_workers()
+            if self.interrupted:
+                raise
+            self.interrupted = True
         return done
-
-    def _give_up(self, futures: Sequence[Future[None]]) -> None:
-        for future in futures:
-            future.cancel()
-        self._workers.stop()  # and the threads that wait for them go on
-        self._workers = Workers(1, self._workers.modules)
 
     def _here(self, task: Task, reserve: Callable[[], float]) -> Done:
         if self.clock.left - reserve() <= task.expected:
@@ -145,7 +136,7 @@ class Crew:
         try:
             value = self._workers.run(
                 _work,
-                self._file,
+                self._packed,
                 task.function,
                 task.args,
                 time_limit=limit,
@@ -182,15 +173,9 @@ def _outcome(value: Any) -> Done:
     return Done(status=f"failed: {value.reason}") if isinstance(value, _Failure) else Done(value)
 
 
-@lru_cache(maxsize=1)
-def _read(file: str) -> Rows:
-    rows: Rows = joblib.load(file)
-    return rows
-
-
-def _work(file: str, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+def _work(rows: Packed, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     """Do a task in another process."""
-    return _guarded(_read(file), function, args)
+    return _guarded(rows.open(), function, args)
 
 
 def _guarded(rows: Rows, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:

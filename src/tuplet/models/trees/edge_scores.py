@@ -8,8 +8,8 @@ from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.parallel import Parallel, delayed
 
+from tuplet.core.parallel import run_many
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.local.shifts import Shifts, log_proba, own_log_proba
 
@@ -137,7 +137,7 @@ def score_edges(
     C : float
         Inverse strength of the penalty on shifts.
     n_jobs : int, optional
-        Threads.
+        Threads, or tasks of a cluster.
     """
     m = len(cards)
     alone, given = np.zeros(m), np.where(candidates, 0.0, -np.inf)
@@ -145,7 +145,7 @@ def score_edges(
     tasks = [
         (Edges(Z, codes, tuple(cards), weight, fold, C), i, parents[i]) for fold in folds for i in range(m)
     ]
-    scores = Parallel(n_jobs, prefer="threads")(delayed(Edges.score)(*task) for task in tasks)
+    scores = run_many(Edges.score, tasks, n_jobs, prefer="threads")
     for (_, i, members), (without, each) in zip(tasks, scores, strict=True):
         alone[i] += without
         given[members, i] += each

@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import copy
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from joblib import effective_n_jobs
 from scipy.special import ndtr
 
 from tuplet.core.interrupts import held_interrupts
-from tuplet.core.parallel import one_blas_thread
-from tuplet.core.processes import shared_workers
+from tuplet.core.parallel import fan_out, n_workers, one_blas_thread, open_workers
+from tuplet.core.processes import LOOK, Monitor, StoppedError, report
 from tuplet.core.progress import Progress, Show
 from tuplet.core.typing import Codes, Floats
 from tuplet.models.probit.sampling.correlation import CorrelationStep
 from tuplet.models.probit.sampling.means import MeanDraws, MeanSettings
 from tuplet.models.probit.sampling.sampler import State, init, offsets_of, settled, step
-
-_LOOK = 0.2
-"""Seconds between two looks at how far the processes are."""
 
 
 class Run(NamedTuple):
@@ -51,16 +44,16 @@ def run_chains(
     ends : sequence of ChainEnd or None
         State from which each chain continues; None for one that begins.
     n_jobs : int, optional
-        Processes, as joblib counts them. stochtree holds Python's lock, so threads would not help.
+        Workers, as joblib counts them. stochtree holds Python's lock, so threads would not help.
     show : bool or "auto"
         Whether progress is shown.
     """
-    n_jobs = min(effective_n_jobs(n_jobs), len(rngs))
+    number = min(n_workers(n_jobs), len(rngs))
     fresh = [end is None for end in ends]
     total = sum(plan.n_iterations if new else plan.n_draws * plan.thin for new in fresh)
     with Progress("Sampling", total, show=show) as progress:
-        run = _side_by_side if n_jobs > 1 else _in_turn
-        return run(plan, rngs, ends, n_jobs, progress)
+        run = _side_by_side if number > 1 else _in_turn
+        return run(plan, rngs, ends, number, progress)
 
 
 @dataclass(frozen=True)
@@ -176,22 +169,30 @@ class MarkovChain:
 
 
 def _in_turn(
-    plan: ChainPlan, rngs: Sequence[Any], ends: Sequence[ChainEnd | None], n_jobs: int, progress: Progress
+    plan: ChainPlan, rngs: Sequence[Any], ends: Sequence[ChainEnd | None], number: int, progress: Progress
 ) -> Run:
     """Step the chains in turn, so that after an interrupt all have come equally far."""
     chains: list[MarkovChain] = []
     try:
         with held_interrupts() as pressed:
+
+            def go_on(n_steps: int) -> bool:
+                progress.advance(steps=n_steps)
+                return not pressed()
+
             chains += [MarkovChain(plan, rng, end) for rng, end in zip(rngs, ends, strict=True)]
-            for chain in _turns(chains):
-                chain.advance()
-                progress.advance()
-                if pressed():
-                    break
+            _advance(chains, go_on)
             stopped = pressed()
     except KeyboardInterrupt:
         stopped = True
     return Run([chain.draws() for chain in chains], stopped)
+
+
+def _advance(chains: Sequence[MarkovChain], go_on: Callable[[int], bool]) -> None:
+    for chain in _turns(chains):
+        chain.advance()
+        if not go_on(1):
+            break
 
 
 def _turns(chains: Sequence[MarkovChain]) -> Iterator[MarkovChain]:
@@ -201,29 +202,28 @@ def _turns(chains: Sequence[MarkovChain]) -> Iterator[MarkovChain]:
 
 
 def _side_by_side(
-    plan: ChainPlan, rngs: Sequence[Any], ends: Sequence[ChainEnd | None], n_jobs: int, progress: Progress
+    plan: ChainPlan, rngs: Sequence[Any], ends: Sequence[ChainEnd | None], number: int, progress: Progress
 ) -> Run:
-    """Deal the chains to processes; a shared file holds their progress and whether to stop."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "board"
-        board = np.memmap(path, np.int64, "w+", shape=len(rngs) + 1)
-        tasks: list[Any] = [
-            (rngs[i::n_jobs], ends[i::n_jobs], str(path), i + 1) for i in range(min(n_jobs, len(rngs)))
-        ]
-        workers, threads = shared_workers(), ThreadPoolExecutor(n_jobs)
-        futures: list[Future[list[ChainDraws]]] = []
+    """Deal the chains to workers, which stop after the first interrupt and are ended by the second."""
+    monitor, kept = Monitor(), dict[int, list[ChainDraws]]()
+    with open_workers(keep=True) as workers:
+
+        def work(i: int) -> tuple[int, list[ChainDraws]]:
+            return i, workers.run(_run_some, plan, rngs[i::number], ends[i::number], monitor=monitor)
+
+        def look() -> float:
+            progress.advance(steps=monitor.n_steps - progress.done)
+            monitor.stop = pressed()
+            return LOOK
+
         try:
             with held_interrupts() as pressed:
-                futures += [threads.submit(workers.run, _run_some, plan, *task) for task in tasks]
-                _wait(futures, board, progress, pressed)
-        except KeyboardInterrupt:  # the second: no waiting for steps that are under way
-            board[0] = True
-            workers.restart()
-        threads.shutdown()
-        kept = [f for f in futures if not board[0] or f.exception() is None]
-        answer = Run(_in_order([future.result() for future in kept]), bool(board[0]))
-        del board  # or the folder could not be removed everywhere
-    return answer
+                for i, draws in fan_out(work, range(number), number, workers, between=look):
+                    kept[i] = draws
+        except (KeyboardInterrupt, StoppedError):
+            monitor.stop = True
+    progress.advance(steps=monitor.n_steps - progress.done)
+    return Run(_in_order([kept[i] for i in sorted(kept)]), monitor.stop)
 
 
 def _in_order(dealt: list[list[ChainDraws]]) -> list[ChainDraws]:
@@ -232,29 +232,11 @@ def _in_order(dealt: list[list[ChainDraws]]) -> list[ChainDraws]:
     return [part[k] for k in range(most) for part in dealt if k < len(part)]
 
 
-def _wait(
-    futures: list[Future[list[ChainDraws]]], board: Any, progress: Progress, pressed: Callable[[], bool]
-) -> None:
-    """Show progress until all are done; after an interrupt the processes are stopped."""
-    left = set(futures)
-    while left:
-        left = wait(left, _LOOK).not_done
-        progress.advance(steps=int(board[1:].sum()) - progress.done)
-        board[0] = pressed()
-
-
-def _run_some(
-    plan: ChainPlan, rngs: Sequence[Any], ends: Sequence[ChainEnd | None], path: str, place: int
-) -> list[ChainDraws]:
+def _run_some(plan: ChainPlan, rngs: Sequence[Any], ends: Sequence[ChainEnd | None]) -> list[ChainDraws]:
     """Step some chains in turn: after an interrupt, none of them has nothing to show."""
-    board = np.memmap(path, np.int64, "r+")
     with one_blas_thread():
         chains = [MarkovChain(plan, rng, end) for rng, end in zip(rngs, ends, strict=True)]
-        for chain in _turns(chains):
-            if board[0]:
-                break
-            chain.advance()
-            board[place] += 1
+        _advance(chains, report)
         return [chain.draws() for chain in chains]
 
 
