@@ -18,15 +18,17 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from tuplet.core.exceptions import ConvergenceWarning
-from tuplet.joint import Search
-from tuplet.joint.inference import BeliefPropagation
-from tuplet.models.rules import RuleFactor, RuleJoint
+from tuplet.joint import FactorGraph
+from tuplet.joint.bucket_search import best_outcomes
+from tuplet.joint.inference import BeliefPropagation, RuleFactor
+from tuplet.models.rules import rule_graph
 
 SIZES = {"small": 5, "medium": 10, "large": 30}
 REPLICATES, ROWS = 10, 100
@@ -41,7 +43,7 @@ AUTHORS = {
 }
 
 
-def draw(size: int, seed: int) -> RuleJoint:
+def draw(size: int, seed: int) -> FactorGraph:
     """Draw a model and its rows."""
     rng = np.random.default_rng([size, seed])
     cards = tuple(int(card) for card in rng.integers(2, 5, size))
@@ -54,7 +56,7 @@ def draw(size: int, seed: int) -> RuleJoint:
             q.setdefault(j, np.ones(cards[j]))[c] = 1.0 - np.sqrt(rng.random())
         factors.append(RuleFactor(tuple(sorted(q)), 1.0, q=tuple(q[j] for j in sorted(q))))
     beliefs = [np.log(rng.dirichlet(np.ones(card), ROWS)) for card in cards]
-    return RuleJoint(cards, beliefs, factors)
+    return rule_graph(beliefs, factors)
 
 
 def timed(query: Callable[[], Any]) -> tuple[Any, float]:
@@ -75,22 +77,18 @@ def measure(size: int, seed: int) -> dict[str, Any]:
     _, planning = timed(lambda: (joint[:1].marginals(), joint[:1].mode()))  # plans and compiles
     marginals, marginal_time = timed(lambda: np.hstack(joint.marginals()))
     mode, mode_time = timed(joint.mode)  # the sum of all weights is known from the marginals
-    fresh = RuleJoint(joint.cards, joint.log_beliefs, joint.factors)
+    fresh = replace(joint)
     _, whole_time = timed(fresh.mode)
     engine = BeliefPropagation()
-    problem = joint._problem(joint.log_beliefs)
+    problem = joint._problem
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         (loopy, _), loopy_time = timed(lambda: engine.marginals(problem))
         (decoded, _, _), decode_time = timed(lambda: engine.top_k(problem, 1))
-    hasty = RuleJoint(joint.cards, joint.log_beliefs, joint.factors, search=Search(max_nodes=10 * size))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        quick = hasty.mode().codes
+    quick = best_outcomes(problem, 1, 10 * size).codes[:, 0]
     by_label = np.column_stack([p.argmax(axis=1) for p in joint.marginals()])
     return {
-        "method": joint.chosen_method,
-        "cells": joint._sums.costs[joint.chosen_method],
+        "cells": joint.engine.n_cells(problem),
         "planning": planning,
         "correlation": np.corrcoef(loopy.ravel(), marginals.ravel())[0, 1],
         "unsettled": 100.0 * float((~engine.convergence(problem).converged).mean()),

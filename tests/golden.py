@@ -631,6 +631,16 @@ def emotion_rules():
     ]
 
 
+def rule_engine_entry(name):
+    """Return an entry of rules with an engine of this name."""
+
+    def record(rows):
+        engine = getattr(public("tuplet.joint.inference"), name)()
+        return rule_model_entry(emotion_rules, engine=engine)(rows)
+
+    return record
+
+
 SPECIAL = {
     "naive Bayes": ("penguins", classifier_entry(lambda: tuplet.MixedNaiveBayes(), "species")),
     "naive Bayes with gaps": (
@@ -658,8 +668,12 @@ SPECIAL = {
     ),
     "rule model of emotions": ("emotions", rule_model_entry(emotion_rules)),
     **{
-        f"rule model by {method}": ("emotions", rule_model_entry(emotion_rules, method=method))
-        for method in ("enumeration", "elimination", "signed", "inclusion-exclusion", "propagation")
+        f"rule model by {method}": ("emotions", rule_engine_entry(engine))
+        for method, engine in {
+            "elimination": "Exact",
+            "signed": "SignedElimination",
+            "propagation": "BeliefPropagation",
+        }.items()
     },
     "rule model learned": ("penguins", learned_rule_model),
     "rules changed": ("penguins", changed_rules),

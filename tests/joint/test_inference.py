@@ -14,7 +14,7 @@ from tuplet.core.exceptions import ConvergenceWarning, ImpossibleEvidenceError, 
 from tuplet.core.typing import UNKNOWN
 from tuplet.joint import FactorGraph
 from tuplet.joint.base import all_outcomes
-from tuplet.joint.inference import BeliefPropagation, Exact, Factor, Problem, make_plan, noisy_or
+from tuplet.joint.inference import BeliefPropagation, Exact, Factor, Problem, RuleFactor, make_plan
 from tuplet.joint.inference.plan import min_fill_order
 from tuplet.testing import enumerate_joint
 from tuplet.testing.strategies import factor_graphs, rule_graphs
@@ -202,7 +202,8 @@ def test_noisy_or_tables_give_the_formula(joint):
     rng = np.random.default_rng(0)
     cards = joint.cards
     q = [rng.random(card) for card in cards]
-    rule = FactorGraph(cards, noisy_or(range(len(cards)), q, 0.9, len(cards)), 1, (2,) * len(cards))
+    tables = RuleFactor(tuple(range(len(cards))), 0.9, q=tuple(q)).along_hidden(len(cards))
+    rule = FactorGraph(cards, tables, 1, (2,) * len(cards))
     outcomes = all_outcomes(cards)
     product = np.prod([q[j][outcomes[:, j]] for j in range(len(cards))], axis=0)
     weight = 0.9 * (1 - product) + 0.1 * product
@@ -243,7 +244,7 @@ def test_belief_propagation_says_which_rows_did_not_converge():
 
 
 def test_belief_propagation_keeps_structural_zeros_and_hidden_variables():
-    rule = noisy_or((0, 1, 2), [np.array([1.0, 0.2])] * 3, 0.95, 3)
+    rule = RuleFactor((0, 1, 2), 0.95, q=(np.array([1.0, 0.2]),) * 3).along_hidden(3)
     factors = [Factor((j,), np.log([[p], [1 - p]])) for j, p in enumerate((0.6, 0.7, 0.65))]
     factors.append(Factor((0, 1), np.array([[0.0, 0.0], [0.0, -np.inf]])[..., None]))
     exact = FactorGraph((2, 2, 2), [*factors, *rule], 1, (2, 2, 2))
@@ -291,8 +292,8 @@ def test_marginal_map_by_search_equals_the_constrained_elimination():
     """Hidden variables tie all labels together: summing is cheap, maximising is not."""
     rng = np.random.default_rng(0)
     factors = [Factor((j,), rng.normal(size=(3, 4))) for j in range(7)]
-    factors += noisy_or(range(7), [rng.random(3) for _ in range(7)], 0.95, 7)
-    factors += noisy_or((0, 3, 5), [rng.random(3) for _ in range(3)], 0.9, 14)
+    factors += RuleFactor(tuple(range(7)), 0.95, q=tuple(rng.random((7, 3)))).along_hidden(7)
+    factors += RuleFactor((0, 3, 5), 0.9, q=tuple(rng.random((3, 3)))).along_hidden(14)
     exact = FactorGraph((3,) * 7, factors, 4, (2,) * 10)
     searched = FactorGraph((3,) * 7, factors, 4, (2,) * 10, engine=Exact(max_table=300))
     with pytest.raises(IntractableError):
@@ -361,8 +362,3 @@ def test_memory_of_all_kept_tables_is_bounded():
 def test_engines_refuse_nonsense(arguments):
     with pytest.raises(InputError, match="must be positive"):
         Exact(**arguments)
-
-
-def test_a_noisy_or_of_nothing_is_refused():
-    with pytest.raises(InputError, match="at least one variable"):
-        noisy_or((), (), 0.9, 3)

@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from tuplet.core.exceptions import ImpossibleEvidenceError, InputError
+from tuplet.joint.inference import BeliefPropagation
 from tuplet.models.rules import NoisyOr, Rule, RuleSet
 from tuplet.models.rules.model import RuleModel
 from tuplet.space import ClassSpace
@@ -276,8 +277,7 @@ def test_tables_that_hold_no_numbers_are_refused(table, said):
         ({"priors": {"shoes": "x"}}, "must be numbers"),
         ({"priors": {"shoes": [np.nan, np.nan]}}, "one row of probabilities, found missing"),
         ({"priors": {"shoes": [[0.5, 0.5]] * 2}}, "one row of probabilities, found 2 rows"),
-        ({"method": "zz"}, "method must be one of"),
-        ({"rules": EXPERT, "method": "inclusion-exclusion"}, "needs rules that are disjunctions"),
+        ({"engine": "signed"}, "engine must be 'auto' or an engine"),
     ],
 )
 def test_bad_settings_are_refused_at_once(settings, said):
@@ -315,5 +315,5 @@ def test_contributions_want_labels_of_the_same_rows():
 
 
 def test_predictions_tell_the_rows_on_which_estimates_settled():
-    prediction = RuleModel(VARIABLES, EXPERT, method="propagation").predict_joint(ONE_ROW)
+    prediction = RuleModel(VARIABLES, EXPERT, engine=BeliefPropagation()).predict_joint(ONE_ROW)
     assert prediction.distribution.converged.shape == (1,)

@@ -6,7 +6,7 @@ import pytest
 
 from tuplet.core.exceptions import InputError
 from tuplet.joint.base import all_outcomes
-from tuplet.models.rules import Rule, RuleJoint, compile_rules
+from tuplet.models.rules import Rule, compile_rules, rule_graph
 from tuplet.models.rules.explain import contributions, explain, log_odds, rule_effects
 from tuplet.models.rules.model import RuleModel
 from tuplet.space import ClassSpace
@@ -43,7 +43,7 @@ def test_how_often_rules_are_broken():
     joint = model().joint(SENSORS)
     effects = rule_effects(joint)
     outcomes = all_outcomes(joint.cards)
-    for k, factor in enumerate(joint.factors):
+    for k, factor in enumerate(joint._problem.rules):
         breach = factor.breach_table()[tuple(outcomes[:, v] for v in factor.scope)]
         without = model().remove_rules(k).joint(SENSORS)
         for distribution, found in ((joint, effects.broken), (without, effects.broken_without)):
@@ -78,7 +78,7 @@ def test_contributions_are_sorted_and_their_gain_is_the_likelihood():
 def test_gains_count_known_labels_only():
     space = ClassSpace(("a", "b"), ([0, 1], [0, 1]))
     factors = compile_rules([Rule("a -> b", 0.9)], space)
-    joint = RuleJoint(space.cards, [np.log([[0.5, 0.5]] * 2), np.log([[0.7, 0.3]] * 2)], factors)
+    joint = rule_graph([np.log([[0.5, 0.5]] * 2), np.log([[0.7, 0.3]] * 2)], factors)
     one = contributions(joint, space, np.array([[1, 1], [-1, -1]]))
     both = contributions(joint, space, np.array([[1, 1], [1, 1]]))
     assert one["gain"][0] == pytest.approx(both["gain"][0])

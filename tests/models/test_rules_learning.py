@@ -11,7 +11,7 @@ from draws import examples
 from tuplet.core.exceptions import TupletWarning
 from tuplet.core.typing import UNKNOWN
 from tuplet.joint.base import all_outcomes
-from tuplet.models.rules import NoisyOr, Rule, RuleJoint, compile_rules
+from tuplet.models.rules import NoisyOr, Rule, compile_rules, rule_graph
 from tuplet.models.rules.learning.evidence import STRONGEST, Evidence, GivenTerm, LearnedTerm
 from tuplet.models.rules.learning.learner import as_rule, learn_rules
 from tuplet.models.rules.learning.paper import (
@@ -54,7 +54,7 @@ def oracle(data, rules):
         for term in rules if with_terms else ():
             weight = weight + term.log_table()[tuple(outcomes[:, v] for v in term.scope)]
         for factor in data.given:
-            weight = weight + factor.log_values(outcomes)
+            weight = weight + factor.at(outcomes)
         agrees = ((data.codes[:, None] == outcomes) | (data.codes[:, None] == UNKNOWN)).all(axis=2)
         weight = np.exp(weight)
         answer.append(np.log((weight * agrees).sum(axis=1) / weight.sum(axis=1)))
@@ -146,7 +146,7 @@ def test_labels_that_do_not_matter_leave_the_canonical_form():
 def test_a_learned_rule_means_the_same_with_names():
     data, term = evidence(), terms()[1].canonical()
     factors = compile_rules([as_rule(term, space(CARDS))], space(CARDS))
-    joint = RuleJoint(CARDS, data.log_beliefs, factors)
+    joint = rule_graph(data.log_beliefs, factors)
     alone = sum(t[np.arange(data.n), c] for t, c in zip(data.log_beliefs, data.codes.T, strict=True))
     np.testing.assert_allclose(joint.log_prob(data.codes), alone + data.log_gain([term]), atol=1e-10)
 

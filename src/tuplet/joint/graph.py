@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Self, final
+from typing import Self, TypeVar, final
 
 import numpy as np
 import numpy.typing as npt
 
-from tuplet.core.exceptions import IntractableError
+from tuplet.core.exceptions import ImpossibleEvidenceError, IntractableError
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import JointDistribution, Ranking
+from tuplet.joint.bucket_search import Best, best_outcomes, is_long
+from tuplet.joint.inference.belief import BeliefPropagation
 from tuplet.joint.inference.engine import Engine, Exact
-from tuplet.joint.inference.factor import Factor, Problem, absorb, evidence_factors, require_possible
+from tuplet.joint.inference.factor import (
+    AnyFactor,
+    Factor,
+    Problem,
+    RuleFactor,
+    absorb,
+    evidence_factors,
+    require_possible,
+)
+from tuplet.joint.inference.signed import SignedElimination
 from tuplet.joint.search import Search, best_first
 
 _BLOCK = 2**12
@@ -23,6 +35,14 @@ _BLOCK = 2**12
 _FEW_PATTERNS = 8
 _RARE = 256
 """Beyond a few patterns of known variables, one of fewer rows than this gets no plan of its own."""
+
+_ELIMINATED = 2**17
+"""Cells of one row up to which maxima are made by elimination; beyond, branch and bound is faster."""
+
+_CERTAIN = 2**20
+"""Values that are tried before a rule counts as one that is to blame for a contradiction."""
+
+_Answer = TypeVar("_Answer")
 
 
 @final
@@ -37,20 +57,22 @@ class FactorGraph(JointDistribution):
     ----------
     cards : tuple of int
         Cardinalities of the m class variables, numbered 0 to m - 1.
-    factors : sequence of Factor
-        Their scopes may also name hidden variables, numbered from m on.
+    factors : sequence of Factor or RuleFactor
+        Their scopes may also name hidden variables, numbered from m on. Contradictions are errors that name
+        the rules to blame.
     n : int
         Number of rows.
     hidden_cards : tuple of int
         Cardinalities of the hidden variables. The mode is then the marginal MAP: hidden variables are
         summed out before anything is maximised.
     engine : Engine
-        `Exact()` or `BeliefPropagation()`.
+        `Exact()`, `BeliefPropagation()` or, for rules, `SignedElimination()`.
     log_normalizer : array (n,) or float, optional
         Log of the sum of the product over all outcomes, where it is known: 0 for a Bayesian network.
         Complete outcomes then cost no elimination.
     search : Search
-        Budget of the search for the mode where hidden variables make its exact tables too large.
+        Budget of the search for the mode where elimination does not give it: where its tables would be
+        large, and for rules of many variables.
 
     Examples
     --------
@@ -64,7 +86,7 @@ class FactorGraph(JointDistribution):
     """
 
     cards: tuple[int, ...]
-    factors: Sequence[Factor]
+    factors: Sequence[AnyFactor]
     n: int
     hidden_cards: tuple[int, ...] = ()
     engine: Engine = field(default_factory=Exact)
@@ -94,7 +116,15 @@ class FactorGraph(JointDistribution):
     def _log_normalizer(self) -> Floats:
         if self.log_normalizer is not None:
             return np.asarray(self.log_normalizer)
-        return require_possible(self.engine.log_partition(self._problem))
+        if isinstance(self.engine, SignedElimination):
+            self.marginals()  # the same pass gives both
+            return self.__dict__["_log_normalizer"]
+        return self._ask(lambda: require_possible(self.engine.log_partition(self._problem)))
+
+    @cached_property
+    def converged(self) -> npt.NDArray[np.bool_]:
+        """Rows (n,) whose sums can be relied on: False where belief propagation did not settle."""
+        return self.engine.converged(self._problem)
 
     @property
     def tolerance(self) -> float:
@@ -116,9 +146,9 @@ class FactorGraph(JointDistribution):
         return self._over_rows(codes, self.engine.log_partition) - self._log_normalizer
 
     def _bound(self, codes: Codes) -> Floats:
-        if not isinstance(self.engine, Exact):
+        if self.tolerance:
             return np.full(codes.shape[:2], np.inf)  # estimates bound nothing
-        if self.hidden_cards:
+        if not isinstance(self.engine, Exact) or self._problem.tabulated.hidden:
             return self._log_prob(codes)
         return self._over_rows(codes, self.engine.maximum) - self._log_normalizer
 
@@ -131,7 +161,7 @@ class FactorGraph(JointDistribution):
         """Answer a query about some rows (r,), each under evidence of its own in codes (r, m), as (r,)."""
         answer = np.empty(len(rows))
         for block, same in _blocks(codes != UNKNOWN):
-            if same:
+            if same and not isinstance(self.engine, SignedElimination):  # which needs rules, not tables
                 part = absorb(self._problem, codes[block], rows[block])
             else:
                 part = self._problem.rows(rows[block])
@@ -140,23 +170,52 @@ class FactorGraph(JointDistribution):
         return answer
 
     def _flat_marginals(self) -> Floats:
-        flat, log_partition = self.engine.marginals(self._problem)
-        require_possible(log_partition)
+        flat, log_partition = self._ask(lambda: self.engine.marginals(self._problem))
+        self._ask(lambda: require_possible(log_partition))
         if self.log_normalizer is None:
             self.__dict__.setdefault("_log_normalizer", log_partition)  # spare the next query the same pass
         return flat
 
+    # -- the most probable outcomes -----------------------------------------------------------------------
+
     def _top_k(self, k: int) -> Ranking:
-        try:
-            codes, log_weight, proven = self.engine.top_k(self._problem, k)
-        except IntractableError:
-            # Sums may fit where maxima over the same variables do not: hidden ones may then go in any order.
-            if not self.hidden_cards:
-                raise
-            return self._search_top_k(k)
-        log_prob = log_weight - self._log_normalizer[:, None]
-        codes[np.isneginf(log_prob)] = UNKNOWN
-        return Ranking(codes, log_prob, proven)
+        log_z = self._log_normalizer
+        if self.hidden_cards:
+            try:
+                best = Best(*self.engine.top_k(self._problem, k))
+            except IntractableError:
+                # Sums may fit where maxima over the same variables do not: hidden ones may then go in any
+                # order.
+                return self._search_top_k(k)
+        else:
+            best = self._best_outcomes(k)
+        log_prob = best.log_weight - log_z[:, None]
+        best.codes[np.isneginf(log_prob)] = UNKNOWN
+        return Ranking(best.codes, log_prob, best.proven)
+
+    def _best_outcomes(self, k: int) -> Best:
+        """Return the best outcomes by elimination or, where that is slower or impossible, by a search."""
+        if not self._searches:
+            return Best(*self.engine.top_k(self._problem, k))
+        best = best_outcomes(self._problem, k, self.search.max_nodes)
+        unproven = np.flatnonzero(~best.proven)
+        if len(unproven) and not self.tolerance:
+            with suppress(IntractableError):
+                best.put(unproven, *self.engine.top_k(self._problem.rows(unproven), k))
+        lost = np.flatnonzero(np.isneginf(best.log_weight[:, 0]))
+        if len(lost):  # the search ended before it had found anything
+            engine = self.engine if self.tolerance else BeliefPropagation()
+            best.put(lost, *engine.top_k(self._problem.rows(lost), k))
+        return best
+
+    @cached_property
+    def _searches(self) -> bool:
+        """Whether the compiled search is the first to look for the best outcomes."""
+        if any(is_long(factor) for factor in self.factors):
+            return True
+        if self._tables is None:  # a search among tables of single rows takes longer than an estimate
+            return bool(self._problem.rules)
+        return self._tables.n_cells(self._problem) > _ELIMINATED
 
     def _search_top_k(self, k: int) -> Ranking:
         """Marginal MAP by branch and bound: a partial outcome's probability bounds its completions'."""
@@ -177,7 +236,7 @@ class FactorGraph(JointDistribution):
         return best_first(self.n, self.cards, [int(v) for v in order], expand, k, self.search, dive=max(k, 4))
 
     def _sample(self, size: int, rng: np.random.Generator) -> Codes:
-        return self.engine.sample(self._problem, size, rng)
+        return self._ask(lambda: self.engine.sample(self._problem, size, rng))
 
     def _condition(self, codes: Codes) -> tuple[JointDistribution, Floats]:
         if (codes == UNKNOWN).all():
@@ -194,8 +253,10 @@ class FactorGraph(JointDistribution):
         return replace(
             self,
             cards=tuple(self.cards[v] for v in variables),
-            factors=[Factor(tuple(place[v] for v in f.scope), f.log_table) for f in self.factors],
+            factors=[factor.renamed(place) for factor in self.factors],
             hidden_cards=tuple(self._problem.cards[v] for v in rest),
+            # With hidden variables, every node of a search is a sum.
+            search=min(self.search, Search(), key=lambda search: search.max_nodes),
         )
 
     def _log_probs(self, outcomes: Codes) -> Floats:
@@ -217,16 +278,91 @@ class FactorGraph(JointDistribution):
             table += factor.log_table.transpose(*order, len(order)).reshape(*shape, -1)
         return table.reshape(-1, self.n).T - self._log_normalizer[:, None]
 
+    # -- summaries ----------------------------------------------------------------------------------------
+
+    @property
+    def _tables(self) -> Exact | None:
+        """The engine that has tables of the exact distribution, if any."""
+        engine = self.engine.exact if isinstance(self.engine, SignedElimination) else self.engine
+        return engine if isinstance(engine, Exact) else None
+
     def entropy(self) -> Floats:
         """See `JointDistribution.entropy`; with hidden variables by enumeration."""
-        if self.hidden_cards or not isinstance(self.engine, Exact):
+        engine = self._tables
+        if engine is None or self._problem.tabulated.hidden:
             return super().entropy()
-        return self.engine.entropy(self._problem)
+        return self._ask(lambda: engine.entropy(self._problem))
 
     def _count_marginals(self) -> Floats:
-        if not isinstance(self.engine, Exact):
+        engine = self._tables
+        if engine is None:
             return super()._count_marginals()
-        return self.engine.count_marginals(self._problem)
+        return self._ask(lambda: engine.count_marginals(self._problem))
+
+    # -- contradictions -----------------------------------------------------------------------------------
+
+    def _ask(self, query: Callable[[], _Answer]) -> _Answer:
+        """Answer a query; an error about a row without possible outcomes names the rules to blame."""
+        try:
+            return query()
+        except ImpossibleEvidenceError:
+            if not self._problem.rules:
+                raise
+            bad = np.flatnonzero(np.isneginf(self.engine.log_partition(self._problem)))
+            raise ImpossibleEvidenceError(_contradiction_text(self._problem, bad)) from None
+
+    def _reason_against(self, codes: Codes, row: int) -> str:
+        given = self._problem.rows(np.array([row])).plus(evidence_factors(self.cards, codes[None]))
+        rules = culprits(given)
+        return f" The rules exclude it:{_rule_lines(rules)}" if rules else ""
+
+
+def culprits(problem: Problem) -> list[RuleFactor]:
+    """Return rules that leave a problem of one row no outcome, none of which could be spared.
+
+    Rule after rule is left out; those without which there would be an outcome stay.
+    """
+    others = [factor for factor in problem.factors if isinstance(factor, Factor)]
+    supports = [
+        Factor(factor.scope, np.where(np.isneginf(factor.log_table), -np.inf, 0.0)) for factor in others
+    ]
+    base = replace(problem, factors=tuple(supports), n_visible=len(problem.cards))
+    kept = [rule for rule in problem.rules if rule.p in (0.0, 1.0)]
+    if _impossible(base):
+        return []
+    for rule in list(kept):
+        rest = [other for other in kept if other is not rule]
+        if _impossible(base.plus(rest)):
+            kept = rest
+    return kept
+
+
+def _impossible(problem: Problem) -> bool:
+    best = best_outcomes(problem, 1, _CERTAIN)
+    return bool(np.isneginf(best.log_weight[0, 0]) and best.proven[0])
+
+
+def _contradiction_text(problem: Problem, bad: npt.NDArray[np.intp]) -> str:
+    """Return a message with the rules that contradict each other in the first of some rows."""
+    row = problem.rows(bad[:1])
+    rules = culprits(row)
+    more = f" ({len(bad) - 1} more rows have none either)" if len(bad) > 1 else ""
+    start = f"Row {bad[0]} has no possible outcome{more}:"
+    if not rules:
+        return f"{start} a class variable has no category of positive belief."
+    tables = [factor.log_table for factor in row.factors if isinstance(factor, Factor)]
+    excluded = any(np.isneginf(table).any() for table in tables)
+    given = " given the categories that the beliefs exclude" if excluded else ""
+    problem_text = "these rules contradict each other" if len(rules) > 1 else "this rule cannot be satisfied"
+    return (
+        f"{start} {problem_text}{given}:{_rule_lines(rules)}\n"
+        "Give one of them a probability between 0 and 1, or drop it."
+    )
+
+
+def _rule_lines(rules: Sequence[RuleFactor]) -> str:
+    """Return rules for a message: a line each."""
+    return "".join(f"\n  - {rule.text} (p = {rule.own_p:g})" for rule in rules)
 
 
 def _blocks(known: npt.NDArray[np.bool_]) -> Iterator[tuple[npt.NDArray[np.intp], bool]]:

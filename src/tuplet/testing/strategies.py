@@ -15,7 +15,9 @@ from tuplet.joint.atoms import Atoms
 from tuplet.joint.autoregressive import Autoregressive
 from tuplet.joint.base import JointDistribution, all_outcomes
 from tuplet.joint.graph import FactorGraph
-from tuplet.joint.inference.factor import Factor, noisy_or
+from tuplet.joint.inference.engine import Exact
+from tuplet.joint.inference.factor import AnyFactor, Factor, RuleFactor
+from tuplet.joint.inference.signed import SignedElimination
 from tuplet.joint.mixture import Mixture
 
 Cards = tuple[int, ...]
@@ -71,16 +73,18 @@ def factor_graphs(
 
 @st.composite
 def rule_graphs(draw: st.DrawFn, cards: Cards | None = None, n: int | None = None) -> FactorGraph:
-    """Independent variables under noisy-or rules."""
+    """Independent variables under rules, which are noisy-or rules or tables."""
     cards, n, rng = _frame(draw, cards, n)
-    factors = [Factor((j,), np.log(rng.dirichlet(np.ones(card), size=n)).T) for j, card in enumerate(cards)]
-    n_hidden = 0
+    tables = [np.log(rng.dirichlet(np.ones(card), size=n)).T for card in cards]
+    factors: list[AnyFactor] = [Factor((j,), table) for j, table in enumerate(tables)]
     for _ in range(draw(st.integers(1, 2))):
-        scope = [int(v) for v in rng.permutation(len(cards))[: rng.integers(1, 4)]]
-        q = [rng.random(cards[v]) for v in scope]
-        factors += noisy_or(scope, q, float(rng.uniform(0.5, 0.999)), len(cards) + n_hidden)
-        n_hidden += len(scope)
-    return FactorGraph(cards, factors, n, (2,) * n_hidden)
+        scope = tuple(int(v) for v in rng.permutation(len(cards))[: rng.integers(1, 4)])
+        p, shape = float(rng.uniform(0.5, 0.999)), tuple(cards[v] for v in scope)
+        if rng.random() < 0.7:
+            factors.append(RuleFactor(scope, p, q=tuple(rng.random(card) for card in shape)))
+        else:
+            factors.append(RuleFactor(scope, p, violated=np.round(rng.random(shape))))
+    return FactorGraph(cards, factors, n, engine=draw(st.sampled_from([Exact(), SignedElimination()])))
 
 
 @st.composite

@@ -27,6 +27,7 @@ _PREFIX = f"{_PACKAGE}."
 OBJECTS: dict[str, str] = {
     "BeliefPropagation": "tuplet.joint.inference.belief:BeliefPropagation",
     "Exact": "tuplet.joint.inference.engine:Exact",
+    "SignedElimination": "tuplet.joint.inference.signed:SignedElimination",
     "Enumerate": "tuplet.joint.policies:Enumerate",
     "MonteCarlo": "tuplet.joint.policies:MonteCarlo",
     "StratifiedFolds": "tuplet.evaluate.folds:StratifiedFolds",

@@ -1,8 +1,8 @@
 """Queries about products of factors, independent of models and losses.
 
-- `Factor`, `Problem`: what is given; `noisy_or` makes factors of a rule.
+- `Factor`, `RuleFactor`, `Problem`: what is given.
 - `make_plan`: everything that depends on the structure alone, made once and cached.
-- `Exact`, `BeliefPropagation`: the engines that answer.
+- `Exact`, `SignedElimination`, `BeliefPropagation`: the engines that answer; `choose_engine` selects one.
 
 Invariant: the batch axis is last in every table, so one instruction stream serves all rows.
 """
@@ -12,12 +12,13 @@ from tuplet.joint.inference.engine import Engine, Exact
 from tuplet.joint.inference.factor import (
     Factor,
     Problem,
+    RuleFactor,
     absorb,
     evidence_factors,
-    noisy_or,
     require_possible,
 )
 from tuplet.joint.inference.plan import Plan, make_plan
+from tuplet.joint.inference.signed import SignedElimination, choose_engine
 
 __all__ = [
     "BeliefPropagation",
@@ -26,9 +27,11 @@ __all__ = [
     "Factor",
     "Plan",
     "Problem",
+    "RuleFactor",
+    "SignedElimination",
     "absorb",
+    "choose_engine",
     "evidence_factors",
     "make_plan",
-    "noisy_or",
     "require_possible",
 ]

@@ -88,6 +88,10 @@ class BeliefPropagation(Engine):
             pass
         return _joined(infos)
 
+    def converged(self, problem: Problem) -> npt.NDArray[np.bool_]:
+        """See `Engine.converged`."""
+        return self.convergence(problem).converged
+
     def log_partition(self, problem: Problem) -> Floats:
         """Bethe estimate of the log of the sum of all weights, (n,); see `Messages.log_partition`."""
         answer = np.empty(problem.n)
@@ -110,6 +114,7 @@ class BeliefPropagation(Engine):
 
     def top_k(self, problem: Problem, k: int) -> tuple[Codes, Floats, npt.NDArray[np.bool_]]:
         """See `Engine.top_k`: decoded beliefs, improved by single flips, weighed exactly if nothing hides."""
+        problem = problem.tabulated
         cards = problem.cards[: problem.n_visible]
         starts = self._candidates(problem)
         codes = np.empty((problem.n, k, len(cards)), dtype=np.intp)
@@ -128,6 +133,7 @@ class BeliefPropagation(Engine):
             cumulative = np.cumsum(belief, axis=0)
             return (cumulative[:-1] <= rng.random(belief.shape[1]) * cumulative[-1]).sum(axis=0)
 
+        problem = problem.tabulated
         require_possible(self.log_partition(problem))
         codes = np.empty((size * problem.n, problem.n_visible), dtype=np.intp)
         infos: list[PropagationInfo] = []
@@ -212,6 +218,7 @@ class BeliefPropagation(Engine):
 
     def _settled(self, problem: Problem, infos: list[PropagationInfo]) -> Iterator[tuple[slice, Messages]]:
         """Sum-product, block by block of rows."""
+        problem = problem.tabulated
         for rows in self._blocks(problem.n, _cells(problem)):
             messages = Messages.start(problem.rows(rows))
             infos.append(self._settle(messages, SUM, self.max_iter))

@@ -45,6 +45,10 @@ class Engine(ABC):
     def sample(self, problem: Problem, size: int, rng: np.random.Generator) -> Codes:
         """Draws (size, n, m)."""
 
+    def converged(self, problem: Problem) -> npt.NDArray[np.bool_]:
+        """Rows (n,) whose sums can be relied on."""
+        return np.ones(problem.n, dtype=bool)
+
 
 @dataclass(frozen=True)
 class Exact(Engine):
@@ -71,8 +75,14 @@ class Exact(Engine):
                 f" {self.chunk_cells}."
             )
 
+    def n_cells(self, problem: Problem) -> int:
+        """Cells of all tables of one row."""
+        tables = problem.tabulated
+        return sum(make_plan(tables.cards, tables.scopes, frozenset()).sizes)
+
     def log_partition(self, problem: Problem) -> Floats:
         """See `Engine.log_partition`; minus infinity where the factors of a row contradict each other."""
+        problem = problem.tabulated
         answer = np.empty(problem.n)
         plan = self.plan(problem, "summing over all outcomes")
         for rows, scratch in self._chunks(plan, problem.n, keep=False):
@@ -93,6 +103,7 @@ class Exact(Engine):
 
     def maximum(self, problem: Problem) -> Floats:
         """Log of the largest weight of a visible outcome, (n,)."""
+        problem = problem.tabulated
         answer = np.empty(problem.n)
         plan = self.plan(problem, "the mode", maximum=True)
         for rows, scratch in self._chunks(plan, problem.n, keep=False):
@@ -114,10 +125,11 @@ class Exact(Engine):
         return np.ascontiguousarray(np.clip(flat, 0.0, 1.0).T), log_partition
 
     def factor_marginals(self, problem: Problem) -> list[Floats]:
-        """Posterior of every cell of every factor, each (*cards of the scope, n).
+        """Posterior of every cell of every factor of the `tabulated` problem, each (*cards of the scope, n).
 
         It is the gradient of `log_partition` with respect to the factors' log-tables.
         """
+        problem = problem.tabulated
         plan = self.plan(problem, "factor marginals", keep=True)
         answers = [np.ones((*factor.log_table.shape[:-1], problem.n)) for factor in problem.factors]
         wanted: dict[int, list[int]] = {}
@@ -156,6 +168,7 @@ class Exact(Engine):
 
     def top_k(self, problem: Problem, k: int) -> tuple[Codes, Floats, npt.NDArray[np.bool_]]:
         """See `Engine.top_k`."""
+        problem = problem.tabulated
         plan = self.plan(problem, "the mode", maximum=True, keep=True)
         m = problem.n_visible
         codes = np.empty((problem.n, k, m), dtype=np.intp)
@@ -184,6 +197,7 @@ class Exact(Engine):
 
     def _forward(self, problem: Problem, query: str) -> Iterator[tuple[slice, Plan, eliminate.Forward]]:
         """Yield the sum-product passes of all rows; contradictions are an error."""
+        problem = problem.tabulated
         plan = self.plan(problem, query, keep=True)
         for rows, scratch in self._chunks(plan, problem.n):
             forward = eliminate.sum_out(plan, problem.rows(rows), scratch)

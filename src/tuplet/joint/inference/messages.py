@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tuplet.core.typing import Codes, Floats
-from tuplet.joint.inference.factor import Factor, Problem
+from tuplet.joint.inference.factor import AnyFactor, Factor, Problem
 
 Reduce = Callable[..., Floats]
 SUM: Reduce = np.logaddexp.reduce
@@ -183,7 +183,7 @@ def _normalise(log_table: Floats) -> Floats:
     return table / np.where(total == 0.0, 1.0, total)
 
 
-def _without_single_values(factor: Factor, cards: tuple[int, ...]) -> Factor:
+def _without_single_values(factor: AnyFactor, cards: tuple[int, ...]) -> Factor:
     """Drop variables with one value from a scope: they carry nothing, but could close a cycle."""
     scope = tuple(v for v in factor.scope if cards[v] > 1)
     shape = tuple(cards[v] for v in scope)

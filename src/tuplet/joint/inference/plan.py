@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
+import numpy as np
+
 Scope = tuple[int, ...]
+
+_CHEAP = 2**14
+"""Cells of a plan that is not worth improving: finding a better one would take longer than using it."""
+
+_TRIES = 24
+"""Randomised orders that are tried for a cheaper plan."""
+
+_MANY_EDGES = 2**10
+"""Edges from which on fewer orders are tried: the time of one grows faster than their number."""
 
 _RESCALE_EVERY = 16
 """Factors that may be multiplied before a message is rescaled; underflow is caught in any case."""
@@ -74,6 +85,28 @@ def make_plan(cards: tuple[int, ...], scopes: tuple[Scope, ...], first: frozense
     if _largest_table(cards, scopes, plain, greedy_size) < greedy_size:
         order = plain
     return plan_along(cards, scopes, order)
+
+
+@lru_cache(maxsize=256)
+def cheapest_plan(cards: tuple[int, ...], scopes: tuple[Scope, ...]) -> Plan:
+    """Plan the elimination of all variables with few cells in all.
+
+    The order of `make_plan` is one candidate; unless it is cheap, randomised greedy orders by the size of the
+    next table (odd tries) and by the edges that it adds (even tries) are the others. The choice repeats,
+    since the randomness is seeded.
+    """
+    best = make_plan(cards, scopes, frozenset())
+    cells = sum(best.sizes)
+    rng = np.random.default_rng(0)
+    n_edges = sum(around.bit_count() for around in neighbourhoods(len(cards), scopes)) // 2
+    for trial in range(_TRIES * _MANY_EDGES // max(n_edges, _MANY_EDGES)):
+        if cells <= _CHEAP:
+            break
+        noise = (0.3 * rng.random(len(cards))).tolist()
+        order, found = _randomised_order(cards, scopes, noise, by_fill=trial % 2 == 0, most=cells)
+        if found < cells:
+            best, cells = plan_along(cards, scopes, order), found
+    return best
 
 
 def plan_along(cards: tuple[int, ...], scopes: tuple[Scope, ...], order: list[int]) -> Plan:
@@ -189,6 +222,40 @@ def min_fill_order(
             costs[u] = cost(u)
             heapq.heappush(queue, costs[u])
     return order
+
+
+def _randomised_order(
+    cards: tuple[int, ...], scopes: tuple[Scope, ...], noise: Sequence[float], *, by_fill: bool, most: int
+) -> tuple[list[int], int]:
+    """Return a greedy order and the cells of all its tables; it is cut short where these exceed `most`."""
+    neighbours = neighbourhoods(len(cards), scopes)
+    log_cards = [math.log(card) for card in cards]
+
+    def cost(v: int) -> float:
+        around = neighbours[v]
+        near = bits(around)
+        if by_fill:
+            return sum([(around & ~neighbours[u]).bit_count() - 1 for u in near])
+        return log_cards[v] + sum([log_cards[u] for u in near])
+
+    costs = {v: cost(v) for v in range(len(cards))}
+    order: list[int] = []
+    total = 0
+    while costs and total <= most:
+        v = min(costs, key=lambda u: costs[u] + noise[u])
+        del costs[v]
+        order.append(v)
+        touched = neighbours[v]
+        around = bits(touched)
+        total += cards[v] * math.prod([cards[u] for u in around])
+        before = [neighbours[u] for u in around]
+        _connect(neighbours, v)
+        for u, old in zip(around, before, strict=True):
+            if neighbours[u] & ~old:
+                touched |= neighbours[u]
+        for u in bits(touched):
+            costs[u] = cost(u)
+    return order, total
 
 
 def cliques_along(scopes: Iterable[Scope], order: list[int]) -> Iterator[Scope]:

@@ -2,7 +2,7 @@
 
 - language/: rules as people write them, `Rule`, `NoisyOr`, `RuleSet`; `Is`, `Label` and operators make
   formulas; `compile_rules` turns names into numbers, `RuleFactor`.
-- inference/: `RuleJoint`, beliefs about single class variables times rules, a joint distribution.
+- `rule_graph`: beliefs about single class variables times rules, a joint distribution.
 - learning/: rules from data.
 """
 
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from tuplet.core.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from tuplet.models.rules.inference.factor import RuleFactor
-    from tuplet.models.rules.inference.joint import RuleJoint
+    from tuplet.joint.inference.factor import RuleFactor
+    from tuplet.models.rules.graph import rule_graph
     from tuplet.models.rules.language.compile import compile_rules
     from tuplet.models.rules.language.formula import Formula, Is, Label
     from tuplet.models.rules.language.rule import NoisyOr, Rule
@@ -23,8 +23,8 @@ else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "tuplet.models.rules.inference.factor": "RuleFactor",
-            "tuplet.models.rules.inference.joint": "RuleJoint",
+            "tuplet.joint.inference.factor": "RuleFactor",
+            "tuplet.models.rules.graph": "rule_graph",
             "tuplet.models.rules.language.compile": "compile_rules",
             "tuplet.models.rules.language.formula": "Formula Is Label",
             "tuplet.models.rules.language.rule": "NoisyOr Rule",
@@ -41,9 +41,9 @@ __all__ = [
     "NoisyOr",
     "Rule",
     "RuleFactor",
-    "RuleJoint",
     "RuleModel",
     "RuleSet",
     "RuleStackingClassifier",
     "compile_rules",
+    "rule_graph",
 ]

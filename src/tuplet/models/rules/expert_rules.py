@@ -12,7 +12,7 @@ from scipy.special import expit, logit
 from tuplet.core.exceptions import InputError
 from tuplet.core.limits import FEW_OUTCOMES
 from tuplet.core.typing import Codes, Floats
-from tuplet.models.rules.inference.factor import RuleFactor
+from tuplet.joint.inference.factor import RuleFactor
 from tuplet.models.rules.language.compile import compile_rules
 from tuplet.models.rules.language.rule import NoisyOr, Rule
 from tuplet.models.rules.language.ruleset import RuleSet

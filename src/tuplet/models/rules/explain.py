@@ -18,7 +18,8 @@ import pandas as pd
 
 from tuplet.core.exceptions import InputError, NoSuchRowError
 from tuplet.core.typing import UNKNOWN, Codes, Floats
-from tuplet.models.rules.inference.joint import RuleJoint
+from tuplet.joint.graph import FactorGraph
+from tuplet.joint.inference.factor import RuleFactor
 from tuplet.models.rules.language.formula import Formula
 from tuplet.models.rules.language.names import Names
 from tuplet.space.classes import ClassSpace
@@ -50,11 +51,11 @@ class Explanation:
 
     Examples
     --------
-    >>> from tuplet.models.rules import Rule, compile_rules
+    >>> from tuplet.models.rules import Rule, compile_rules, rule_graph
     >>> space = ClassSpace(("sky", "rain"), (["clear", "cloudy"], [0, 1]))
     >>> factors = compile_rules([Rule("rain -> cloudy", 0.9)], space)
     >>> beliefs = [np.log([[0.6, 0.4]]), np.log([[0.2, 0.8]])]
-    >>> print(explain(RuleJoint(space.cards, beliefs, factors), space))
+    >>> print(explain(rule_graph(beliefs, factors), space))
     cloudy: 0.400 -> 0.698 (log-odds +1.24)
       +1.24  rain -> cloudy
     rain: 0.800 -> 0.651 (log-odds -0.76)
@@ -142,13 +143,13 @@ class Explanation:
         return f"<pre>{html.escape(str(self))}</pre>"
 
 
-def explain(joint: RuleJoint, space: ClassSpace) -> Explanation:
+def explain(joint: FactorGraph, space: ClassSpace) -> Explanation:
     """Explain one row.
 
     Parameters
     ----------
-    joint : RuleJoint
-        Of a single row.
+    joint : FactorGraph
+        From `rule_graph`, of a single row.
     space : ClassSpace
 
     Returns
@@ -159,13 +160,13 @@ def explain(joint: RuleJoint, space: ClassSpace) -> Explanation:
         raise InputError(f"explain: one row can be explained at a time, found {len(joint)}.")
     effects = rule_effects(joint)
     offsets = joint.offsets
-    beliefs = np.concatenate([_normalised(belief) for belief in joint.log_beliefs], axis=1)
+    beliefs = _beliefs(joint)
     after = np.concatenate(joint.marginals(), axis=1)
     total = _odds_change(log_odds(after, offsets), log_odds(beliefs, offsets))
     return Explanation(
         space,
-        tuple(factor.text for factor in joint.factors),
-        np.array([factor.own_p for factor in joint.factors]),
+        tuple(rule.text for rule in _rules(joint)),
+        np.array([rule.own_p for rule in _rules(joint)]),
         beliefs[0],
         after[0],
         effects.log_odds[0],
@@ -175,7 +176,7 @@ def explain(joint: RuleJoint, space: ClassSpace) -> Explanation:
     )
 
 
-def explain_row(joint: RuleJoint, space: ClassSpace, row: Any) -> Explanation:
+def explain_row(joint: FactorGraph, space: ClassSpace, row: Any) -> Explanation:
     """Explain one of several rows, by its position; negative ones count from the end."""
     try:
         place = operator.index(row)
@@ -186,9 +187,20 @@ def explain_row(joint: RuleJoint, space: ClassSpace, row: Any) -> Explanation:
     return explain(joint[place], space)
 
 
-def _normalised(log_belief: Floats) -> Floats:
-    belief = np.exp(log_belief - log_belief.max(axis=1, keepdims=True))
-    return belief / belief.sum(axis=1, keepdims=True)
+def _rules(joint: FactorGraph) -> list[RuleFactor]:
+    return [factor for factor in joint.factors if isinstance(factor, RuleFactor)]
+
+
+def _beliefs(joint: FactorGraph) -> Floats:
+    """Probabilities (n, sum of cards) of the categories without any rule."""
+    others = [factor for factor in joint.factors if not isinstance(factor, RuleFactor)]
+    return _flat(replace(joint, factors=others, log_normalizer=None))
+
+
+def _with_p(joint: FactorGraph, rule: RuleFactor, p: float) -> FactorGraph:
+    """Return the joint distribution with another probability of one of its rules."""
+    factors = [replace(rule, p=p) if factor is rule else factor for factor in joint.factors]
+    return replace(joint, factors=factors, log_normalizer=None)
 
 
 # -- leaving out rules --------------------------------------------------------------------------------------
@@ -204,36 +216,35 @@ class _Effects(NamedTuple):
     moved: Floats  # (n, K) largest change of a probability
 
 
-def rule_effects(joint: RuleJoint) -> _Effects:
+def rule_effects(joint: FactorGraph) -> _Effects:
     """Leave out one rule after the other.
 
     Parameters
     ----------
-    joint : RuleJoint
-        n rows and K rules.
+    joint : FactorGraph
+        From `rule_graph`: n rows and K rules.
 
     Returns
     -------
     _Effects
     """
-    n, factors = len(joint), list(joint.factors)
+    rules = _rules(joint)
     whole = _flat(joint)
     offsets = joint.offsets
     odds = log_odds(whole, offsets)
-    shape = (n, len(factors))
+    shape = (len(joint), len(rules))
     effects = _Effects(np.zeros((*shape, whole.shape[1])), *(np.zeros(shape) for _ in range(4)))
-    for k, factor in enumerate(factors):
-        rest = [*factors[:k], replace(factor, p=_NEUTRAL), *factors[k + 1 :]]
-        without = replace(joint, factors=rest, log_z=None)
+    for k, rule in enumerate(rules):
+        without = _with_p(joint, rule, _NEUTRAL)
         flat = _flat(without)
         effects.log_odds[:, k] = _odds_change(odds, log_odds(flat, offsets))
-        effects.log_z_without[:, k] = without.log_normalizer
+        effects.log_z_without[:, k] = without._log_normalizer
         effects.moved[:, k] = np.abs(whole - flat).max(axis=1)
-        effects.broken[:, k], effects.broken_without[:, k] = _broken(joint, without, k)
+        effects.broken[:, k], effects.broken_without[:, k] = _broken(joint, without, rule)
     return effects
 
 
-def _flat(joint: RuleJoint) -> Floats:
+def _flat(joint: FactorGraph) -> Floats:
     return np.concatenate(joint.marginals(), axis=1)
 
 
@@ -258,32 +269,29 @@ def _odds_change(after: Floats, before: Floats) -> Floats:
     return np.where(after == before, 0.0, change)
 
 
-def _broken(joint: RuleJoint, without: RuleJoint, k: int) -> tuple[Floats, Floats]:
-    """Probability (n,) that rule k is broken, with it and without it.
+def _broken(joint: FactorGraph, without: FactorGraph, rule: RuleFactor) -> tuple[Floats, Floats]:
+    """Probability (n,) that a rule is broken, with it and without it.
 
     Z is linear in p: with E the expectation over the other rules' distribution times its sum, Z(p) =
     p E[1] + (1 - 2p) E[Q] and Z(1/2) = E[1] / 2, so two sums give E[Q].
     """
-    factor = joint.factors[k]
-    p, log_z = factor.p, joint.log_normalizer
+    p, log_z = rule.p, joint._log_normalizer
     if p == _NEUTRAL:
-        p, other = 1.0, replace(joint, method="auto", log_z=None)
-        changed = [*joint.factors[:k], replace(factor, p=1.0), *joint.factors[k + 1 :]]
-        other = replace(other, factors=changed)
-        log_z = other._log_partition(other.log_beliefs)
-    ratio = np.exp(log_z - without.log_normalizer) / 2.0  # Z(p) / E[1]
+        p, certain = 1.0, _with_p(joint, rule, 1.0)
+        log_z = joint.engine.log_partition(certain._problem)
+    ratio = np.exp(log_z - without._log_normalizer) / 2.0  # Z(p) / E[1]
     share = np.clip((ratio - p) / (1.0 - 2.0 * p), 0.0, 1.0)  # E[Q] / E[1]
-    weight = factor.p * (1.0 - share) + (1.0 - factor.p) * share
-    after = (1.0 - factor.p) * share / np.where(weight > 0, weight, 1.0)
-    return (1.0 - after, 1.0 - share) if factor.flipped else (after, share)
+    weight = rule.p * (1.0 - share) + (1.0 - rule.p) * share
+    after = (1.0 - rule.p) * share / np.where(weight > 0, weight, 1.0)
+    return (1.0 - after, 1.0 - share) if rule.flipped else (after, share)
 
 
-def contributions(joint: RuleJoint, space: ClassSpace, codes: Codes | None = None) -> Any:
+def contributions(joint: FactorGraph, space: ClassSpace, codes: Codes | None = None) -> Any:
     """Frame of the rules, sorted by what they contribute to n rows, the most first.
 
     Parameters
     ----------
-    joint : RuleJoint
+    joint : FactorGraph
     space : ClassSpace
     codes : array of int, shape (n, m), optional
         True labels; `UNKNOWN` where missing.
@@ -298,8 +306,8 @@ def contributions(joint: RuleJoint, space: ClassSpace, codes: Codes | None = Non
         raise InputError(f"contributions: there are {len(joint)} rows, but labels of {len(codes)}.")
     effects = rule_effects(joint)
     columns = {
-        "rule": [factor.text for factor in joint.factors],
-        "p": np.array([factor.own_p for factor in joint.factors]),
+        "rule": [rule.text for rule in _rules(joint)],
+        "p": np.array([rule.own_p for rule in _rules(joint)]),
         "moved": effects.moved.mean(axis=0),
         "broken": effects.broken.mean(axis=0),
         "broken_without": effects.broken_without.mean(axis=0),
@@ -311,20 +319,16 @@ def contributions(joint: RuleJoint, space: ClassSpace, codes: Codes | None = Non
     return _make_frame(space, {name: [values[i] for i in order] for name, values in columns.items()})
 
 
-def _gains(joint: RuleJoint, codes: Codes) -> Floats:
+def _gains(joint: FactorGraph, codes: Codes) -> Floats:
     """Mean log-likelihood (K,) of known labels with all rules, less that without each of them."""
     seen = (codes != UNKNOWN).any(axis=1)
     joint, codes = joint[seen], codes[seen]
     if not len(codes):
-        return np.zeros(len(joint.factors))
+        return np.zeros(len(_rules(joint)))
     whole = joint.log_prob(codes)
-    gains = []
-    for k, factor in enumerate(joint.factors):
-        rest = [*joint.factors[:k], replace(factor, p=_NEUTRAL), *joint.factors[k + 1 :]]
-        without = replace(joint, factors=rest, log_z=None).log_prob(codes)
-        # A row that another rule forbids has no gain from this one: both are minus infinity.
-        gains.append(float(_odds_change(whole, without).mean()))
-    return np.array(gains)
+    # A row that another rule forbids has no gain from this one: both are minus infinity.
+    without = [_with_p(joint, rule, _NEUTRAL).log_prob(codes) for rule in _rules(joint)]
+    return np.array([float(_odds_change(whole, other).mean()) for other in without])
 
 
 def _make_frame(space: ClassSpace, columns: dict[str, Any]) -> Any:

@@ -11,10 +11,12 @@ from tuplet.core.delegates import delegate
 from tuplet.core.exceptions import InputError
 from tuplet.core.progress import Show
 from tuplet.core.typing import Floats, Seed
+from tuplet.joint.graph import FactorGraph
+from tuplet.joint.inference.engine import Engine
 from tuplet.models.rules.changes import ChangeableRules, KnowledgeBase
 from tuplet.models.rules.expert_rules import compile_expert_rules, learn_beside
 from tuplet.models.rules.explain import Explanation, contributions, explain_row
-from tuplet.models.rules.inference.joint import Method, RuleJoint, check_method
+from tuplet.models.rules.graph import rule_graph
 from tuplet.models.rules.language.compile import compile_rules
 from tuplet.models.rules.language.rule import NoisyOr, Rule
 from tuplet.models.rules.language.ruleset import RuleSet, read_rules
@@ -45,8 +47,10 @@ class RuleModel(ChangeableRules):
         Text is `formula` or `p: formula`; see `Rule` and `RuleSet`.
     priors : mapping of names to probabilities, optional
         For class variables without beliefs; uniform where none is given.
-    method : str
-        How sums over all outcomes are made; see `RuleJoint`.
+    engine : "auto" or Engine
+        How sums over all outcomes are made. "auto" takes the exact engine with the fewest cells, `Exact` or
+        `SignedElimination`, and `BeliefPropagation`, which estimates, where none of them fits. The most
+        probable combinations are searched exactly with every engine.
 
     Attributes
     ----------
@@ -85,13 +89,17 @@ class RuleModel(ChangeableRules):
         rules: Iterable[str | Rule | NoisyOr] = (),
         *,
         priors: Mapping[str, Any] | None = None,
-        method: Method = "auto",
+        engine: Engine | Literal["auto"] = "auto",
     ) -> None:
         self.space = variables if isinstance(variables, ClassSpace) else read_class_space(variables)
         self.rules: RuleSet = read_rules(rules, self.space)
         self.factors = compile_rules(self.rules, self.space)
-        check_method(method, self.factors)
-        self.method: Method = method
+        if engine != "auto" and not isinstance(engine, Engine):
+            raise InputError(
+                "RuleModel: engine must be 'auto' or an engine of tuplet.joint.inference: Exact(),"
+                f" SignedElimination() or BeliefPropagation(); found {engine!r}."
+            )
+        self.engine = engine
         self.learned: Learned | None = None
         uniform = {
             name: np.full(card, 1.0 / card)
@@ -99,14 +107,14 @@ class RuleModel(ChangeableRules):
         }
         self.priors: dict[str, Floats] = uniform | read_priors(self.space, {} if priors is None else priors)
 
-    def joint(self, beliefs: Mapping[str, Any]) -> RuleJoint:
+    def joint(self, beliefs: Mapping[str, Any]) -> FactorGraph:
         """Return the joint distribution in codes; see `predict_joint`."""
         return self._joint(beliefs)[0]
 
-    def _joint(self, beliefs: Mapping[str, Any]) -> tuple[RuleJoint, Any]:
+    def _joint(self, beliefs: Mapping[str, Any]) -> tuple[FactorGraph, Any]:
         self.rules.settled("RuleModel", "learn(beliefs, Y)")
         log_beliefs, index = read_beliefs(self.space, beliefs, self.priors)
-        return RuleJoint(self.space.cards, log_beliefs, self.factors, self.method), index
+        return rule_graph(log_beliefs, self.factors, self.engine), index
 
     def predict_joint(self, beliefs: Mapping[str, Any]) -> JointPrediction:
         """Combine beliefs by the rules.
@@ -205,7 +213,7 @@ class RuleModel(ChangeableRules):
         return KnowledgeBase(self.space, self.rules, self.priors)
 
     def _with_knowledge(self, knowledge: KnowledgeBase) -> RuleModel:
-        return RuleModel(knowledge.space, knowledge.rules, priors=knowledge.priors, method=self.method)
+        return RuleModel(knowledge.space, knowledge.rules, priors=knowledge.priors, engine=self.engine)
 
     def __repr__(self) -> str:
         return f"RuleModel({len(self.rules)} rules over {', '.join(self.space.names)})\n{self.rules}"

@@ -16,12 +16,13 @@ from tuplet.core.parameters import Whole, declare
 from tuplet.core.progress import Show
 from tuplet.core.typing import UNKNOWN, Codes, Floats, Seed
 from tuplet.joint.base import JointDistribution
+from tuplet.joint.graph import FactorGraph
 from tuplet.models.base import JointClassifier
 from tuplet.models.rules.calibration import CalibrationKind, Calibrator, learn_calibrator
 from tuplet.models.rules.changes import ChangeableRules, KnowledgeBase
 from tuplet.models.rules.expert_rules import ExpertRules, compile_expert_rules, learn_beside
 from tuplet.models.rules.explain import Explanation, contributions, explain_row
-from tuplet.models.rules.inference.joint import RuleJoint
+from tuplet.models.rules.graph import rule_graph
 from tuplet.models.rules.language.compile import compile_rules
 from tuplet.models.rules.language.rule import NoisyOr, Rule
 from tuplet.models.rules.language.ruleset import read_rules
@@ -251,7 +252,7 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
         for source in self.sources_:
             beliefs |= source.beliefs(X, self.space_)
         factors = compile_rules(self.rules_, self.space_)
-        return RuleJoint(self.space_.cards, self._calibrated(beliefs, n_rows(X)), factors)
+        return rule_graph(self._calibrated(beliefs, n_rows(X)), factors)
 
     @property
     def _note(self) -> str:
@@ -278,10 +279,10 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
         joint = self._rule_joint(X)
         return contributions(joint, self.space_, None if Y is None else self.space_.encode(Y))
 
-    def _rule_joint(self, X: Any) -> RuleJoint:
+    def _rule_joint(self, X: Any) -> FactorGraph:
         check_is_fitted(self, "space_")
         joint = self._joint_of(X)
-        assert isinstance(joint, RuleJoint)
+        assert isinstance(joint, FactorGraph)
         return joint
 
     # -- changing -----------------------------------------------------------------------------------------

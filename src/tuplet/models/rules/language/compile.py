@@ -9,7 +9,7 @@ import numpy as np
 
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import Floats
-from tuplet.models.rules.inference.factor import RuleFactor
+from tuplet.joint.inference.factor import RuleFactor
 from tuplet.models.rules.language.formula import And, Formula, Implies, Is, Leaf, Not, Or, Truth
 from tuplet.models.rules.language.names import Names
 from tuplet.models.rules.language.parser import parse

@@ -12,7 +12,7 @@ from typing import Any, Self, final, overload
 import numpy as np
 
 from tuplet.core.exceptions import InputError
-from tuplet.models.rules.inference.factor import RuleFactor
+from tuplet.joint.inference.factor import RuleFactor
 from tuplet.models.rules.language.compile import compile_rules
 from tuplet.models.rules.language.formula import NUMBER, Is
 from tuplet.models.rules.language.names import Names

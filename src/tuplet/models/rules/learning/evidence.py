@@ -17,20 +17,15 @@ from typing import Self, final
 import numpy as np
 import numpy.typing as npt
 
-from tuplet.core.limits import FEW_OUTCOMES
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.inference.engine import Exact
-from tuplet.joint.inference.factor import Factor, Problem, noisy_or
+from tuplet.joint.inference.factor import AnyFactor, Factor, Problem, RuleFactor
 from tuplet.joint.inference.plan import make_plan
-from tuplet.models.rules.inference.factor import RuleFactor
 
 STRONGEST = float(np.log(0.999 / 0.001))
 """Largest |logit p| of a learned rule: the leak p = .999 keeps every outcome possible."""
 
 _ENGINE = Exact(chunk_cells=2**18)
-
-_LONG = FEW_OUTCOMES
-"""Cells beyond which a given noisy-or rule is not a table: hidden variables then run along its scope."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,7 +239,7 @@ class Evidence:
         """Return the rows whose known labels the given rules allow."""
         if not self.given:
             return np.arange(self.n)
-        weight = sum((factor.log_values(self.complete) for factor in self.given), np.zeros(self.n))
+        weight = sum((factor.at(self.complete) for factor in self.given), np.zeros(self.n))
         if len(self.partial):
             weight[self.partial] = self.clamped.log_partition(())
         return np.flatnonzero(np.isfinite(weight))
@@ -260,17 +255,16 @@ class Evidence:
         scopes = [*(term.scope for term in terms), *extra, *(factor.scope for factor in self.given)]
         named = sorted({v for scope in scopes for v in scope})
         place = {v: i for i, v in enumerate(named)}
-        cards = [self.cards[v] for v in named]
-        factors = [Factor(tuple(place[v] for v in t.scope), t.log_table()[..., None]) for t in terms]
+        cards = tuple(self.cards[v] for v in named)
+        factors: list[AnyFactor] = [
+            Factor(tuple(place[v] for v in term.scope), term.log_table()[..., None]) for term in terms
+        ]
         for scope in extra:
             shape = tuple(self.cards[v] for v in scope)
             factors.append(Factor(tuple(place[v] for v in scope), np.zeros((*shape, 1))))
         factors += [Factor((i,), self.log_beliefs[v].T) for v, i in place.items()]
-        for rule in self.given:
-            new = _given_factors(rule, place, len(cards))
-            cards += [2] * (len(new) - 1)
-            factors += new
-        return Problem(tuple(cards), tuple(factors), self.n, len(named))
+        factors += [rule.renamed(place) for rule in self.given]
+        return Problem(cards, tuple(factors), self.n, len(named)).tabulated
 
     def cells_with(self, terms: Sequence[Term], *more: tuple[int, ...]) -> int:
         """Return the cells of all tables of one row that sums need when rules over more scopes are added."""
@@ -359,13 +353,6 @@ class Evidence:
         """Return the weighted number of rows in every cell of every term under the posterior, (*shape)."""
         answers = _ENGINE.factor_marginals(self.problem(terms))[: len(terms)]
         return [answer @ self.weights for answer in answers]
-
-
-def _given_factors(rule: RuleFactor, place: dict[int, int], first_hidden: int) -> list[Factor]:
-    scope = tuple(place[v] for v in rule.scope)
-    if rule.q is None or rule.n_cells <= _LONG:
-        return [Factor(scope, rule.log_table()[..., None])]
-    return noisy_or(scope, rule.q, rule.p, first_hidden)
 
 
 def _cells_of(scope: Sequence[int], cards: Sequence[int], codes: Codes) -> Codes:

@@ -1,7 +1,10 @@
-"""The most probable outcomes of beliefs times rules, with a proof: mini-buckets and branch and bound.
+"""The most probable outcomes of a product of factors, with a proof: mini-buckets and branch and bound.
 
 What does not depend on the rows is laid out once: which tables meet in which bucket, how a bucket that would
 be too large is split, and where every cell of a table finds its message. A compiled search does the rest.
+
+Sum-product bounds, which `best_first` gets from forms that cannot maximise, are far weaker, and its nodes a
+hundred times as expensive; but the compiled search needs tables, which only a product of factors has.
 """
 
 from __future__ import annotations
@@ -16,46 +19,48 @@ import numpy as np
 import numpy.typing as npt
 
 from tuplet.core.typing import UNKNOWN, Codes, Floats
-from tuplet.models.rules.inference.factor import RuleFactor
-from tuplet.models.rules.inference.ordering import cheapest_plan
-from tuplet.models.rules.inference.search_kernels import search_rows
-
-Scope = tuple[int, ...]
+from tuplet.joint.inference.factor import AnyFactor, Problem, RuleFactor
+from tuplet.joint.inference.plan import Scope, cheapest_plan
+from tuplet.joint.search_kernels import search_rows
 
 _STAGES = ((2**11, 2**11), (2**14, 2**14), (2**17, 2**62))
 """Cells of a bucket's part, and nodes of a row before the next stage. Wide parts bound better and cost more;
 most rows need no more than the first stage."""
+
+_CELLS = 2**24
+"""Cells of factors that differ between rows and are held at once."""
 
 
 class Part(NamedTuple):
     """Part of a bucket: some of its tables, which are maximised together."""
 
     scope: Scope  # the bucket's variable, then the others in the order of elimination
-    rules: list[int]
+    factors: list[int]
     messages: list[int]  # parts whose messages arrive
 
 
 @dataclass(frozen=True, eq=False)
-class Maxima:
+class Buckets:
     """Layout of a search for the best outcomes.
 
     Parameters
     ----------
     cards : tuple of int
-    factors : tuple of RuleFactor
+    factors : tuple of Factor or RuleFactor
+        Over two or more variables each.
     width : int
-        Cells of a part of a bucket; a single rule may have more.
+        Cells of a part of a bucket; a single factor may have more.
     """
 
     cards: tuple[int, ...]
-    factors: tuple[RuleFactor, ...]
+    factors: tuple[AnyFactor, ...]
     width: int
 
     @cached_property
     def _short(self) -> list[int]:
-        """Rules that are tables; the others are products, bounded by their smallest inhibitions."""
+        """Factors that are tables; the others are products, bounded by their smallest inhibitions."""
         limit = min(self.width, _STAGES[0][0])
-        return [k for k, f in enumerate(self.factors) if not f.is_product or f.n_cells <= limit]
+        return [k for k, factor in enumerate(self.factors) if not is_long(factor, limit)]
 
     @cached_property
     def order(self) -> list[int]:
@@ -67,26 +72,31 @@ class Maxima:
     def _buckets(self) -> tuple[list[Part], list[int]]:
         """All parts, and the first part of every bucket (m + 1,)."""
         place = {v: t for t, v in enumerate(self.order)}
-        waiting: list[list[tuple[Scope, int, int]]] = [[] for _ in self.order]  # (scope, rule, message)
+        waiting: list[list[tuple[Scope, int, int]]] = [[] for _ in self.order]  # (scope, factor, message)
         for k in self._short:
             scope = tuple(sorted(self.factors[k].scope, key=place.__getitem__))
             waiting[place[scope[0]]].append((scope, k, -1))
         parts: list[Part] = []
         first = [0]
         for t, v in enumerate(self.order):
-            for members, rules, messages in _split(v, waiting[t], self.cards, self.width):
+            for members, factors, messages in _split(v, waiting[t], self.cards, self.width):
                 ordered = tuple(sorted(members, key=place.__getitem__))
                 if len(ordered) > 1:
                     waiting[place[ordered[1]]].append((ordered[1:], -1, len(parts)))
-                parts.append(Part(ordered, rules, messages))
+                parts.append(Part(ordered, factors, messages))
             first.append(len(parts))
         return parts, first
 
     @cached_property
+    def _sizes(self) -> list[int]:
+        """Cells of each part."""
+        return [math.prod(self.cards[v] for v in part.scope) for part in self._buckets[0]]
+
+    @cached_property
     def _arrays(self) -> tuple[Any, ...]:
-        """All arguments of the compiled search between the beliefs and the number of outcomes."""
+        """All arguments of the compiled search between the weights and the number of outcomes."""
         parts, first = self._buckets
-        sizes = [math.prod(self.cards[v] for v in part.scope) for part in parts]
+        sizes = self._sizes
         widths = [size // self.cards[part.scope[0]] for size, part in zip(sizes, parts, strict=True)]
         message_start = np.concatenate([[0], np.cumsum(widths)])
         arrivals = [child for part in parts for child in part.messages]
@@ -99,7 +109,6 @@ class Maxima:
             _ints(first),
             _ints(np.concatenate([[0], np.cumsum(sizes)])),
             _ints(message_start),
-            np.concatenate([self._static(part) for part in parts]),
             _ints(np.concatenate([[0], np.cumsum([len(part.messages) for part in parts])])),
             _ints([message_start[child] for child in arrivals]),
             _ints(np.concatenate([[0], np.cumsum([len(one) for one in maps])])),
@@ -124,20 +133,33 @@ class Maxima:
         table = cells.reshape([self.cards[v] if v in inner else 1 for v in outer])
         return np.broadcast_to(table, [self.cards[v] for v in outer]).ravel()
 
-    def _static(self, part: Part) -> Floats:
-        """Log-weight of the rules of a part, over its scope."""
-        table = np.zeros([self.cards[v] for v in part.scope])
-        for k in part.rules:
-            factor = self.factors[k]
-            inner = [v for v in part.scope if v in factor.scope]
-            axes = [factor.scope.index(v) for v in inner]
+    @cached_property
+    def _shared(self) -> bool:
+        """Whether all rows have the same tables."""
+        return all(self.factors[k].log_table.shape[-1] == 1 for k in self._short)
+
+    def _weights(self, rows: npt.NDArray[np.intp]) -> Floats:
+        """Log-weights of the factors of all parts, (1 or r, cells), of some rows (r,)."""
+        tables = [self._weights_of(part, rows) for part in self._buckets[0]]
+        return np.ascontiguousarray(np.concatenate(tables, axis=1))
+
+    def _weights_of(self, part: Part, rows: npt.NDArray[np.intp]) -> Floats:
+        table = np.zeros([*(self.cards[v] for v in part.scope), 1 if self._shared else len(rows)])
+        for k in part.factors:
+            factor = self.factors[k].rows(rows)
+            axes = [factor.scope.index(v) for v in part.scope if v in factor.scope]
             shape = [self.cards[v] if v in factor.scope else 1 for v in part.scope]
-            table += factor.log_table().transpose(axes).reshape(shape)
-        return table.ravel()
+            table += factor.log_table.transpose(*axes, -1).reshape(*shape, -1)
+        return table.reshape(-1, table.shape[-1]).T
 
     def _long(self) -> tuple[npt.NDArray, ...]:
         """Probabilities and entries of the rules without a table, and products of their inhibitions."""
-        rules = [factor for k, factor in enumerate(self.factors) if k not in set(self._short)]
+        short = set(self._short)
+        rules = [
+            factor
+            for k, factor in enumerate(self.factors)
+            if k not in short and isinstance(factor, RuleFactor)
+        ]
         m = len(self.cards)
         low, high = np.ones((m + 1, len(rules))), np.ones((m + 1, len(rules)))
         first, entries, inhibitions = [0], [], [np.zeros(0)]
@@ -163,16 +185,28 @@ class Maxima:
         )
 
     def search(
-        self, log_beliefs: Floats, k: int, max_nodes: int, codes: Codes, log_weight: Floats
+        self, unary: Floats, rows: npt.NDArray[np.intp], k: int, max_nodes: int, best: Best
     ) -> npt.NDArray[np.intp]:
-        """Improve k outcomes (n, k, m) with log-weights (n, k) in place; return the nodes (n,) of each row.
+        """Improve the best outcomes of some rows in place; return the values (r,) that were tried for each.
 
-        A negative number -1 - nodes means that the search ended on its budget.
+        A negative number, minus one minus that, means that the search ended on its budget.
         """
-        nodes = np.zeros(len(log_beliefs), dtype=np.intp)
-        run: Any = search_rows  # the arrays are in the order of its arguments
-        run(log_beliefs, *self._arrays, k, max_nodes, codes, log_weight, nodes)
+        step = len(rows) if self._shared else max(1, _CELLS // sum(self._sizes))
+        nodes = np.zeros(len(rows), dtype=np.intp)
+        run: Any = search_rows  # the arguments are in its order
+        for start in range(0, len(rows), max(1, step)):
+            block = slice(start, start + step)
+            some = rows[block]
+            codes, log_weight = best.codes[some], best.log_weight[some]
+            weights = self._weights(some)
+            run(unary[some], weights, *self._arrays, k, max_nodes, codes, log_weight, nodes[block])
+            best.codes[some], best.log_weight[some] = codes, log_weight
         return nodes
+
+
+def is_long(factor: AnyFactor, limit: int = _STAGES[0][0]) -> bool:
+    """Whether a factor is a product that is too long for a table of so many cells."""
+    return isinstance(factor, RuleFactor) and factor.q is not None and factor.n_cells > limit
 
 
 def _ints(values: npt.ArrayLike) -> Codes:
@@ -184,7 +218,7 @@ def _split(
 ) -> list[tuple[set[int], list[int], list[int]]]:
     """Distribute the tables of a bucket over parts of at most `width` cells, the largest tables first."""
     parts: list[tuple[set[int], list[int], list[int]]] = []
-    for scope, rule, message in sorted(waiting, key=lambda item: -math.prod(cards[v] for v in item[0])):
+    for scope, factor, message in sorted(waiting, key=lambda item: -math.prod(cards[v] for v in item[0])):
         fitting = [p for p in parts if math.prod(cards[v] for v in p[0] | set(scope)) <= width]
         if fitting:
             home = max(fitting, key=lambda part: len(part[0] & set(scope)))
@@ -192,48 +226,68 @@ def _split(
             home = ({variable}, [], [])
             parts.append(home)
         home[0].update(scope)
-        if rule >= 0:
-            home[1].append(rule)
+        if factor >= 0:
+            home[1].append(factor)
         else:
             home[2].append(message)
     return parts or [({variable}, [], [])]
 
 
-def best_outcomes(
-    cards: tuple[int, ...],
-    factors: tuple[RuleFactor, ...],
-    log_beliefs: Sequence[Floats],
-    k: int,
-    max_nodes: int,
-) -> tuple[Codes, Floats, npt.NDArray[np.bool_]]:
-    """K best outcomes of every row.
+class Best(NamedTuple):
+    """The best outcomes found so far; `UNKNOWN` and minus infinity where there are fewer."""
+
+    codes: Codes  # (n, k, m)
+    log_weight: Floats  # (n, k)
+    proven: npt.NDArray[np.bool_]  # (n,)
+
+    def put(
+        self, rows: npt.NDArray[np.intp], codes: Codes, log_weight: Floats, proven: npt.NDArray[np.bool_]
+    ) -> None:
+        """Replace the outcomes of some rows."""
+        self.codes[rows], self.log_weight[rows], self.proven[rows] = codes, log_weight, proven
+
+
+def best_outcomes(problem: Problem, k: int, max_nodes: int) -> Best:
+    """Search the k best outcomes of every row of a problem without hidden variables.
 
     Parameters
     ----------
-    log_beliefs : sequence of arrays (n, k_j)
+    problem : Problem
     k : int
     max_nodes : int
         Values that may be tried per row.
-
-    Returns
-    -------
-    codes (n, k, m), log-weights (n, k) and whether they are proven (n,)
-        Best first; `UNKNOWN` and minus infinity where a row has fewer outcomes of positive weight.
     """
-    flat = np.ascontiguousarray(np.concatenate(log_beliefs, axis=1))
-    n = len(flat)
-    codes = np.full((n, k, len(cards)), UNKNOWN, dtype=np.intp)
-    log_weight = np.full((n, k), -np.inf)
-    proven = np.zeros(n, bool)
+    n, m = problem.n, len(problem.cards)
+    best = Best(np.full((n, k, m), UNKNOWN), np.full((n, k), -np.inf), np.zeros(n, bool))
+    unary = _unary_weights(problem)
+    factors = tuple(factor for factor in problem.factors if len(factor.scope) > 1)
     open_rows = np.arange(n)
     left = max_nodes
     for width, budget in _STAGES:
         if not len(open_rows) or left <= 0:
             break
-        found, weights = codes[open_rows], log_weight[open_rows]
-        nodes = Maxima(cards, factors, width).search(flat[open_rows], k, min(budget, left), found, weights)
-        codes[open_rows], log_weight[open_rows] = found, weights
-        proven[open_rows] = nodes >= 0
+        nodes = Buckets(problem.cards, factors, width).search(unary, open_rows, k, min(budget, left), best)
+        best.proven[open_rows] = nodes >= 0
         open_rows = open_rows[nodes < 0]
         left -= budget
-    return codes, log_weight, proven
+    return _weighed_again(problem, best)
+
+
+def _unary_weights(problem: Problem) -> Floats:
+    """Log-weights of the values of single variables side by side, (n, sum of cards)."""
+    starts = np.concatenate([[0], np.cumsum(problem.cards)])
+    flat = np.zeros((starts[-1], problem.n))
+    for factor in problem.factors:
+        if len(factor.scope) <= 1:
+            v = factor.scope[0] if factor.scope else 0  # a constant may be minus infinity
+            flat[starts[v] : starts[v + 1]] += factor.log_table
+    return np.ascontiguousarray(flat.T)
+
+
+def _weighed_again(problem: Problem, best: Best) -> Best:
+    """Return the outcomes with weights that are added up once more: the search adds up differences."""
+    codes = best.codes.transpose(1, 0, 2)
+    weight = np.where(codes[..., 0] == UNKNOWN, -np.inf, problem.log_weight(np.maximum(codes, 0)))
+    order = np.argsort(-weight, axis=0, kind="stable")
+    codes = np.take_along_axis(codes, order[..., None], axis=0).transpose(1, 0, 2)
+    return Best(codes, np.take_along_axis(weight, order, axis=0).T, best.proven)

@@ -147,16 +147,16 @@ def _offer(codes: Codes, log_weight: Floats, values: Codes, weight: float) -> No
     codes[place] = values
 
 
-@entry("f2 i1 i1 i1 i1 i1 i1 f1 i1 i1 i1 s1 i1 i1 i1 f1 i1 i1 i1 f1 f2 f2 i i i3 f2 i1")
+@entry("f2 f2 i1 i1 i1 i1 i1 i1 i1 i1 i1 s1 i1 i1 i1 f1 i1 i1 i1 f1 f2 f2 i i i3 f2 i1")
 def search_rows(
-    unary: Floats,  # (n, sum of cards) log-beliefs
-    starts: Codes,  # (m,) where each variable starts in them
+    unary: Floats,  # (n, sum of cards) log-weights of single variables
+    static: Floats,  # (1 or n, cells) log-weights of the factors inside each part
+    starts: Codes,  # (m,) where each variable starts in the unary weights
     cards: Codes,  # (m,)
     order: Codes,  # (m,) elimination order
     bucket_first: Codes,  # (m + 1,) parts of each bucket
     part_start: Codes,  # (parts + 1,) cells of each part
     part_message: Codes,  # (parts + 1,) cells of its message
-    static: Floats,  # (cells,) log-weights of the rules inside each part
     arrival_first: Codes,  # (parts + 1,) messages that each part takes up
     arrival_from: Codes,  # (arrivals,) where each message starts
     arrival_map: Codes,  # (arrivals,) where its map starts
@@ -182,7 +182,7 @@ def search_rows(
     widest = 0
     for j in range(m):
         widest = max(widest, cards[j])
-    tables = np.empty(len(static))
+    tables = np.empty(static.shape[1])
     messages = np.empty(part_message[-1])
     peaks = np.empty((part_start.shape[0], widest))
     values = np.empty(m, np.int64)
@@ -192,8 +192,9 @@ def search_rows(
     bound = np.empty(m + 1)
     broken = np.ones((m + 1, max(1, len(long_p))))
     for row in range(unary.shape[0]):
+        own = static[row if static.shape[0] > 1 else 0]
         root = _bounds(
-            unary[row], starts, cards, order, bucket_first, part_start, part_message, static, arrival_first,
+            unary[row], starts, cards, order, bucket_first, part_start, part_message, own, arrival_first,
             arrival_from, arrival_map, maps, free_first, tables, messages, peaks,
         )  # fmt: skip
         for r in range(len(long_p)):
