@@ -264,7 +264,10 @@ class FactorGraph(JointDistribution):
             return super()._log_probs(outcomes)
         total = np.zeros((len(outcomes), 1))
         for factor in self.factors:  # one row as long as all rows are alike
-            total = total + factor.log_table[tuple(outcomes[:, v] for v in factor.scope)]
+            if isinstance(factor, RuleFactor):
+                total = total + factor.at(outcomes[:, None])
+            else:
+                total = total + factor.log_table[tuple(outcomes[:, v] for v in factor.scope)]
         return total.T - self._log_normalizer[:, None]
 
     def _log_table(self) -> Floats:
