@@ -188,9 +188,8 @@ class ClusterTask:
         """Return references to the large arrays of a message, which are sent once."""
         with self._sharing:
             for key, sent in list(self._shared.items()):
-                lost = (
-                    getattr(sent, "status", "finished") != "finished"
-                )  # with all workers of Dask that had it
+                # Dask loses an array with all workers that had it.
+                lost = getattr(sent, "status", "finished") != "finished"
                 if lost or key not in message.live:
                     del self._shared[key]
             for key, buffer in message.buffers:

@@ -49,9 +49,8 @@ FEW_OUTCOMES = 2**12
 
 def working_cells() -> int:
     """Return the cells of the working memory."""
-    from sklearn import (
-        get_config,  # not above: forms are used without scikit-learn, which takes a while to import
-    )
+    # Not at the top: forms are used without scikit-learn, which takes a while to import.
+    from sklearn import get_config
 
     return int(get_config()["working_memory"] * 2**17)
 

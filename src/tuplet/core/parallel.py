@@ -281,10 +281,8 @@ class _Batch:
 
     def _share(self) -> None:
         """Do tasks here, and let workers join in if that is worth it."""
-        helper, start = (
-            threading.Thread(target=self._collect, args=(self.number - 1,), daemon=True),
-            time.perf_counter(),
-        )
+        helper = threading.Thread(target=self._collect, args=(self.number - 1,), daemon=True)
+        start = time.perf_counter()
         while (places := self._take(from_back=False)) and not self._failures:
             for place in places:
                 self._answers[place] = _run_one(self.function, self.tasks[place])
