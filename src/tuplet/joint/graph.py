@@ -160,8 +160,9 @@ class FactorGraph(JointDistribution):
     def _given(self, rows: npt.NDArray[np.intp], codes: Codes, query: Callable[[Problem], Floats]) -> Floats:
         """Answer a query about some rows (r,), each under evidence of its own in codes (r, m), as (r,)."""
         answer = np.empty(len(rows))
+        has_rules = bool(self._problem.rules)  # only tables can be cut
         for block, same in _blocks(codes != UNKNOWN):
-            if same and not isinstance(self.engine, SignedElimination):  # which needs rules, not tables
+            if same and not has_rules:
                 part = absorb(self._problem, codes[block], rows[block])
             else:
                 part = self._problem.rows(rows[block])
