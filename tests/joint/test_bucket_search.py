@@ -8,7 +8,7 @@ import pytest
 from rule_study import study
 from tuplet.joint import FactorGraph, Search
 from tuplet.joint import graph as graph_module
-from tuplet.joint.bucket_search import Best, Buckets, _unary_weights, best_outcomes
+from tuplet.joint.bucket_search import Best, BucketSearch, _unary_weights, best_outcomes
 from tuplet.joint.inference import Exact, Factor, Problem, RuleFactor
 
 
@@ -32,7 +32,7 @@ def test_the_search_finds_the_best_outcomes_however_narrow_its_tables(width):
         best = Best(np.full((15, 5, 7), -1), np.full((15, 5), -np.inf), np.zeros(15, bool))
         several = tuple(rule for rule in rules if len(rule.scope) > 1)
         unary = _unary_weights(joint._problem)
-        nodes = Buckets(joint.cards, several, width).search(unary, np.arange(15), 5, 10**6, best)
+        nodes = BucketSearch(joint.cards, several, width).improve(unary, np.arange(15), 5, 10**6, best)
         assert (nodes >= 0).all()
         np.testing.assert_allclose(best.log_weight, log_weights(joint)[:, :5], atol=1e-9)
 

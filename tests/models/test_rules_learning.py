@@ -12,7 +12,7 @@ from tuplet.core.exceptions import TupletWarning
 from tuplet.core.typing import UNKNOWN
 from tuplet.joint.base import all_outcomes
 from tuplet.models.rules import NoisyOr, Rule, compile_rules, rule_graph
-from tuplet.models.rules.learning.evidence import STRONGEST, Evidence, GivenTerm, LearnedTerm
+from tuplet.models.rules.learning.evidence import STRONGEST, Evidence, Term
 from tuplet.models.rules.learning.learner import as_rule, learn_rules
 from tuplet.models.rules.learning.paper import (
     DenseGradient,
@@ -41,8 +41,8 @@ def evidence(seed=0, n=12, cards=CARDS, missing=0.0, given=()):
 def terms(seed=0, cards=CARDS):
     rng = np.random.default_rng(seed)
     scopes = [(0, 1), (1, 2, 3), (0, 3)]
-    made = [LearnedTerm(s, rng.normal(), tuple(rng.exponential(1.0, cards[v]) for v in s)) for s in scopes]
-    return [*made, GivenTerm((0, 2), 1.3, np.array([[0.0, 1.0], [1.0, 0.0]]))]
+    made = [Term(s, rng.normal(), tuple(rng.exponential(1.0, cards[v]) for v in s)) for s in scopes]
+    return [*made, Term((0, 2), 1.3, breach=np.array([[0.0, 1.0], [1.0, 0.0]]))]
 
 
 def oracle(data, rules):
@@ -97,8 +97,8 @@ def test_dense_gradients_are_those_of_finite_differences_and_of_elimination(miss
     def rules(q):
         costs = np.split(-np.log(q), [2, 5, 7, 10, 12])
         pair = [
-            LearnedTerm((0, 1, 2), STRONGEST, (*costs[:3],)),
-            LearnedTerm((1, 2, 3), STRONGEST, (*costs[3:],)),
+            Term((0, 1, 2), STRONGEST, (*costs[:3],)),
+            Term((1, 2, 3), STRONGEST, (*costs[3:],)),
         ]
         return [*fixed, *pair]
 
@@ -128,7 +128,7 @@ def test_the_regulariser_has_the_right_derivatives_and_a_soft_minimum_between_0_
 def test_the_canonical_form_is_the_same_rule(seed):
     rng = np.random.default_rng(seed)
     costs = tuple(rng.exponential(1.0, card) for card in (2, 3))
-    term = LearnedTerm((0, 2), float(rng.normal(0, 3)), (*costs,))
+    term = Term((0, 2), float(rng.normal(0, 3)), (*costs,))
     short = term.canonical()
     assert short is not None
     assert all(cost.min() == 0 for cost in short.costs)
@@ -137,10 +137,10 @@ def test_the_canonical_form_is_the_same_rule(seed):
 
 
 def test_labels_that_do_not_matter_leave_the_canonical_form():
-    term = LearnedTerm((0, 1, 2), 2.0, (np.array([0.0, 3.0]), np.array([0.7, 0.7]), np.array([1.0, 0.0])))
+    term = Term((0, 1, 2), 2.0, (np.array([0.0, 3.0]), np.array([0.7, 0.7]), np.array([1.0, 0.0])))
     short = term.canonical()
     assert short.scope == (0, 2)
-    assert LearnedTerm((0,), 1.0, (np.zeros(2),)).canonical() is None
+    assert Term((0,), 1.0, (np.zeros(2),)).canonical() is None
 
 
 def test_a_learned_rule_means_the_same_with_names():
@@ -153,14 +153,14 @@ def test_a_learned_rule_means_the_same_with_names():
 
 def test_a_fitted_term_cannot_be_improved_by_small_steps():
     data = evidence(n=200, cards=(2, 2))
-    start = LearnedTerm((0, 1), 0.0, (np.array([3.0, 0.0]), np.array([3.0, 0.0])))
+    start = Term((0, 1), 0.0, (np.array([3.0, 0.0]), np.array([3.0, 0.0])))
     inside, outside = data.truth_of((), (0, 1)), data.marginals_of((), (0, 1))
     found = fit_term(start, inside, outside, data.weights, SearchSettings())
     assert found.gain == pytest.approx(
         data.weights @ data.log_gain([found.term]) - found.term.strength**2 / 8
     )
     for delta in (-0.01, 0.01):
-        moved = LearnedTerm((0, 1), found.term.strength + delta, found.term.costs)
+        moved = Term((0, 1), found.term.strength + delta, found.term.costs)
         assert data.weights @ data.log_gain([moved]) - moved.strength**2 / 8 < found.gain
 
 
@@ -263,7 +263,7 @@ def test_the_probability_of_an_experts_rule_is_learned():
     codes = all_outcomes((2, 2))[rng.choice(4, n, p=weight / weight.sum())]
     data = Evidence(tuple(np.log(np.column_stack([1 - p, p])) for p in yes.T), codes, np.ones(n))
     breach = np.array([[0.0, 0.0], [1.0, 0.0]])
-    (found,) = fit_strengths(data, [GivenTerm((0, 1), 2.0, breach)], SearchSettings())
+    (found,) = fit_strengths(data, [Term((0, 1), 2.0, breach=breach)], SearchSettings())
     assert found.probability == pytest.approx(0.8, abs=0.03)
 
 

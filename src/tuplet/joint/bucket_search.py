@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,68 +35,67 @@ class Part(NamedTuple):
     """Part of a bucket: some of its tables, which are maximised together."""
 
     scope: Scope  # the bucket's variable, then the others in the order of elimination
-    factors: list[int]
+    tables: list[int]
     messages: list[int]  # parts whose messages arrive
 
 
 @dataclass(frozen=True, eq=False)
 class Buckets:
-    """Layout of a search for the best outcomes.
+    """Layout of a search for the best outcomes: all that does not depend on numbers.
 
     Parameters
     ----------
     cards : tuple of int
-    factors : tuple of Factor or RuleFactor
-        Over two or more variables each.
+    scopes : tuple of tuples of int
+        Of the tables over two or more variables.
     width : int
-        Cells of a part of a bucket; a single factor may have more.
+        Cells of a part of a bucket; a single table may have more.
     """
 
     cards: tuple[int, ...]
-    factors: tuple[AnyFactor, ...]
+    scopes: tuple[Scope, ...]
     width: int
-
-    @cached_property
-    def _short(self) -> list[int]:
-        """Factors that are tables; the others are products, bounded by their smallest inhibitions."""
-        limit = min(self.width, _STAGES[0][0])
-        return [k for k, factor in enumerate(self.factors) if not is_long(factor, limit)]
 
     @cached_property
     def order(self) -> list[int]:
         """Elimination order; the search fixes variables in the reverse one."""
-        scopes = (*((j,) for j in range(len(self.cards))), *(self.factors[k].scope for k in self._short))
+        scopes = (*((j,) for j in range(len(self.cards))), *self.scopes)
         return [step.variable for step in cheapest_plan(self.cards, scopes).steps]
 
     @cached_property
     def _buckets(self) -> tuple[list[Part], list[int]]:
         """All parts, and the first part of every bucket (m + 1,)."""
         place = {v: t for t, v in enumerate(self.order)}
-        waiting: list[list[tuple[Scope, int, int]]] = [[] for _ in self.order]  # (scope, factor, message)
-        for k in self._short:
-            scope = tuple(sorted(self.factors[k].scope, key=place.__getitem__))
+        waiting: list[list[tuple[Scope, int, int]]] = [[] for _ in self.order]  # (scope, table, message)
+        for k, given in enumerate(self.scopes):
+            scope = tuple(sorted(given, key=place.__getitem__))
             waiting[place[scope[0]]].append((scope, k, -1))
         parts: list[Part] = []
         first = [0]
         for t, v in enumerate(self.order):
-            for members, factors, messages in _split(v, waiting[t], self.cards, self.width):
+            for members, tables, messages in _split(v, waiting[t], self.cards, self.width):
                 ordered = tuple(sorted(members, key=place.__getitem__))
                 if len(ordered) > 1:
                     waiting[place[ordered[1]]].append((ordered[1:], -1, len(parts)))
-                parts.append(Part(ordered, factors, messages))
+                parts.append(Part(ordered, tables, messages))
             first.append(len(parts))
         return parts, first
 
-    @cached_property
-    def _sizes(self) -> list[int]:
-        """Cells of each part."""
-        return [math.prod(self.cards[v] for v in part.scope) for part in self._buckets[0]]
+    @property
+    def parts(self) -> list[Part]:
+        """Parts of all buckets."""
+        return self._buckets[0]
 
     @cached_property
-    def _arrays(self) -> tuple[Any, ...]:
-        """All arguments of the compiled search between the weights and the number of outcomes."""
+    def sizes(self) -> list[int]:
+        """Cells of each part."""
+        return [math.prod(self.cards[v] for v in part.scope) for part in self.parts]
+
+    @cached_property
+    def arrays(self) -> tuple[Any, ...]:
+        """All arguments of the compiled search between the weights and the long rules."""
         parts, first = self._buckets
-        sizes = self._sizes
+        sizes = self.sizes
         widths = [size // self.cards[part.scope[0]] for size, part in zip(sizes, parts, strict=True)]
         message_start = np.concatenate([[0], np.cumsum(widths)])
         arrivals = [child for part in parts for child in part.messages]
@@ -112,11 +111,10 @@ class Buckets:
             _ints(np.concatenate([[0], np.cumsum([len(part.messages) for part in parts])])),
             _ints([message_start[child] for child in arrivals]),
             _ints(np.concatenate([[0], np.cumsum([len(one) for one in maps])])),
-            np.concatenate([np.zeros(0, np.int32), *maps]).astype(np.int32),
+            np.concatenate([np.zeros(0, np.int32), *maps]),
             _ints(np.concatenate([[0], np.cumsum([len(part.scope) - 1 for part in parts])])),
             _ints([v for v, _ in free]),
             _ints([stride for _, stride in free]),
-            *self._long(),
         )
 
     def _strides(self, scope: Scope) -> list[tuple[int, int]]:
@@ -133,20 +131,56 @@ class Buckets:
         table = cells.reshape([self.cards[v] if v in inner else 1 for v in outer])
         return np.broadcast_to(table, [self.cards[v] for v in outer]).ravel()
 
+
+_kept_buckets = lru_cache(maxsize=8)(Buckets)
+"""Narrow layouts are made once; wide ones are seldom needed and take memory."""
+
+
+@dataclass(frozen=True, eq=False)
+class BucketSearch:
+    """A search for the best outcomes of a product of factors.
+
+    Parameters
+    ----------
+    cards : tuple of int
+    factors : tuple of Factor or RuleFactor
+        Over two or more variables each. Those that are tables are laid out in buckets; the others are
+        products, bounded by their smallest inhibitions.
+    width : int
+        See `Buckets`.
+    """
+
+    cards: tuple[int, ...]
+    factors: tuple[AnyFactor, ...]
+    width: int
+
+    @property
+    def _limit(self) -> int:
+        return min(self.width, _STAGES[0][0])
+
+    @cached_property
+    def _tables(self) -> list[AnyFactor]:
+        return [factor for factor in self.factors if not is_long(factor, self._limit)]
+
+    @cached_property
+    def _buckets(self) -> Buckets:
+        make = _kept_buckets if self.width <= _STAGES[1][0] else Buckets
+        return make(self.cards, tuple(factor.scope for factor in self._tables), self.width)
+
     @cached_property
     def _shared(self) -> bool:
         """Whether all rows have the same tables."""
-        return all(self.factors[k].log_table.shape[-1] == 1 for k in self._short)
+        return all(factor.log_table.shape[-1] == 1 for factor in self._tables)
 
     def _weights(self, rows: npt.NDArray[np.intp]) -> Floats:
-        """Log-weights of the factors of all parts, (1 or r, cells), of some rows (r,)."""
-        tables = [self._weights_of(part, rows) for part in self._buckets[0]]
+        """Log-weights of the tables of all parts, (1 or r, cells), of some rows (r,)."""
+        tables = [self._weights_of(part, rows) for part in self._buckets.parts]
         return np.ascontiguousarray(np.concatenate(tables, axis=1))
 
     def _weights_of(self, part: Part, rows: npt.NDArray[np.intp]) -> Floats:
         table = np.zeros([*(self.cards[v] for v in part.scope), 1 if self._shared else len(rows)])
-        for k in part.factors:
-            factor = self.factors[k].rows(rows)
+        for k in part.tables:
+            factor = self._tables[k].rows(rows)
             axes = [factor.scope.index(v) for v in part.scope if v in factor.scope]
             shape = [self.cards[v] if v in factor.scope else 1 for v in part.scope]
             table += factor.log_table.transpose(*axes, -1).reshape(*shape, -1)
@@ -154,16 +188,15 @@ class Buckets:
 
     def _long(self) -> tuple[npt.NDArray, ...]:
         """Probabilities and entries of the rules without a table, and products of their inhibitions."""
-        short = set(self._short)
         rules = [
             factor
-            for k, factor in enumerate(self.factors)
-            if k not in short and isinstance(factor, RuleFactor)
+            for factor in self.factors
+            if isinstance(factor, RuleFactor) and is_long(factor, self._limit)
         ]
         m = len(self.cards)
         low, high = np.ones((m + 1, len(rules))), np.ones((m + 1, len(rules)))
         first, entries, inhibitions = [0], [], [np.zeros(0)]
-        for t, v in enumerate(self.order):
+        for t, v in enumerate(self._buckets.order):
             low[t + 1], high[t + 1] = low[t], high[t]
             for r, factor in enumerate(rules):
                 if v in factor.scope:
@@ -184,22 +217,23 @@ class Buckets:
             high,
         )
 
-    def search(
+    def improve(
         self, unary: Floats, rows: npt.NDArray[np.intp], k: int, max_nodes: int, best: Best
     ) -> npt.NDArray[np.intp]:
         """Improve the best outcomes of some rows in place; return the values (r,) that were tried for each.
 
         A negative number, minus one minus that, means that the search ended on its budget.
         """
-        step = len(rows) if self._shared else max(1, _CELLS // sum(self._sizes))
+        step = len(rows) if self._shared else max(1, _CELLS // sum(self._buckets.sizes))
         nodes = np.zeros(len(rows), dtype=np.intp)
         run: Any = search_rows  # the arguments are in its order
+        arrays = (*self._buckets.arrays, *self._long())
         for start in range(0, len(rows), max(1, step)):
             block = slice(start, start + step)
             some = rows[block]
             codes, log_weight = best.codes[some], best.log_weight[some]
             weights = self._weights(some)
-            run(unary[some], weights, *self._arrays, k, max_nodes, codes, log_weight, nodes[block])
+            run(unary[some], weights, *arrays, k, max_nodes, codes, log_weight, nodes[block])
             best.codes[some], best.log_weight[some] = codes, log_weight
         return nodes
 
@@ -218,7 +252,7 @@ def _split(
 ) -> list[tuple[set[int], list[int], list[int]]]:
     """Distribute the tables of a bucket over parts of at most `width` cells, the largest tables first."""
     parts: list[tuple[set[int], list[int], list[int]]] = []
-    for scope, factor, message in sorted(waiting, key=lambda item: -math.prod(cards[v] for v in item[0])):
+    for scope, table, message in sorted(waiting, key=lambda item: -math.prod(cards[v] for v in item[0])):
         fitting = [p for p in parts if math.prod(cards[v] for v in p[0] | set(scope)) <= width]
         if fitting:
             home = max(fitting, key=lambda part: len(part[0] & set(scope)))
@@ -226,8 +260,8 @@ def _split(
             home = ({variable}, [], [])
             parts.append(home)
         home[0].update(scope)
-        if factor >= 0:
-            home[1].append(factor)
+        if table >= 0:
+            home[1].append(table)
         else:
             home[2].append(message)
     return parts or [({variable}, [], [])]
@@ -266,7 +300,8 @@ def best_outcomes(problem: Problem, k: int, max_nodes: int) -> Best:
     for width, budget in _STAGES:
         if not len(open_rows) or left <= 0:
             break
-        nodes = Buckets(problem.cards, factors, width).search(unary, open_rows, k, min(budget, left), best)
+        search = BucketSearch(problem.cards, factors, width)
+        nodes = search.improve(unary, open_rows, k, min(budget, left), best)
         best.proven[open_rows] = nodes >= 0
         open_rows = open_rows[nodes < 0]
         left -= budget

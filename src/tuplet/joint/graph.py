@@ -160,8 +160,9 @@ class FactorGraph(JointDistribution):
     def _given(self, rows: npt.NDArray[np.intp], codes: Codes, query: Callable[[Problem], Floats]) -> Floats:
         """Answer a query about some rows (r,), each under evidence of its own in codes (r, m), as (r,)."""
         answer = np.empty(len(rows))
+        has_rules = bool(self._problem.rules)  # which are not absorbed: engines need them whole
         for block, same in _blocks(codes != UNKNOWN):
-            if same and not isinstance(self.engine, SignedElimination):  # which needs rules, not tables
+            if same and not has_rules:
                 part = absorb(self._problem, codes[block], rows[block])
             else:
                 part = self._problem.rows(rows[block])
@@ -202,7 +203,7 @@ class FactorGraph(JointDistribution):
         if len(unproven) and not self.tolerance:
             with suppress(IntractableError):
                 best.put(unproven, *self.engine.top_k(self._problem.rows(unproven), k))
-        lost = np.flatnonzero(np.isneginf(best.log_weight[:, 0]))
+        lost = np.flatnonzero(np.isneginf(best.log_weight[:, 0]) & ~best.proven)
         if len(lost):  # the search ended before it had found anything
             engine = self.engine if self.tolerance else BeliefPropagation()
             best.put(lost, *engine.top_k(self._problem.rows(lost), k))
@@ -309,9 +310,9 @@ class FactorGraph(JointDistribution):
         try:
             return query()
         except ImpossibleEvidenceError:
-            if not self._problem.rules:
-                raise
             bad = np.flatnonzero(np.isneginf(self.engine.log_partition(self._problem)))
+            if not len(bad) or not self._problem.rules:
+                raise
             raise ImpossibleEvidenceError(_contradiction_text(self._problem, bad)) from None
 
     def _reason_against(self, codes: Codes, row: int) -> str:

@@ -121,7 +121,7 @@ OBJECTS: dict[str, str] = {
     "Or": "tuplet.models.rules.language.formula:Or",
     "Xor": "tuplet.models.rules.language.formula:Xor",
     "LearnedRules": "tuplet.models.rules.learning.learner:Learned",
-    "LearnedTerm": "tuplet.models.rules.learning.evidence:LearnedTerm",
+    "RuleTerm": "tuplet.models.rules.learning.evidence:Term",
     "NoisyOr": "tuplet.models.rules.language.rule:NoisyOr",
     "Rule": "tuplet.models.rules.language.rule:Rule",
     "RuleSet": "tuplet.models.rules.language.ruleset:RuleSet",

@@ -16,7 +16,7 @@ from tuplet.joint.inference.factor import RuleFactor
 from tuplet.models.rules.language.compile import compile_rules
 from tuplet.models.rules.language.rule import NoisyOr, Rule
 from tuplet.models.rules.language.ruleset import RuleSet
-from tuplet.models.rules.learning.evidence import Evidence, GivenTerm
+from tuplet.models.rules.learning.evidence import Evidence, Term
 from tuplet.models.rules.learning.learner import Learned, as_rule, learn_rules
 from tuplet.models.rules.learning.search import SearchSettings
 from tuplet.space.classes import ClassSpace
@@ -44,13 +44,13 @@ class ExpertRules:
         return tuple(factor for k, factor in enumerate(self.factors) if k not in self.places)
 
     @property
-    def learnable(self) -> list[GivenTerm]:
+    def learnable(self) -> list[Term]:
         """The rules whose p is learned, as terms."""
         terms = []
         for k in self.places:
             factor = self.factors[k]
             start = float(logit(np.clip(factor.p, 0.001, 0.999)))
-            terms.append(GivenTerm(factor.scope, start, factor.breach_table()))
+            terms.append(Term(factor.scope, start, breach=factor.breach_table()))
         return terms
 
     def with_strengths(self, strengths: Sequence[float]) -> list[Rule | NoisyOr]:

@@ -1,18 +1,16 @@
 """What rules are learned from: rows of beliefs and labels, and rules as numbers that an optimiser can change.
 
 `Evidence` computes what a set of rules adds to the log-likelihood of the known labels, and its gradient, by
-exact inference. A rule is a `LearnedTerm`, all of whose parameters are free, or a `GivenTerm`, of which only
-the strength is.
+exact inference. A rule is a `Term`.
 """
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
-from typing import Self, final
+from typing import final
 
 import numpy as np
 import numpy.typing as npt
@@ -28,12 +26,19 @@ STRONGEST = float(np.log(0.999 / 0.001))
 _ENGINE = Exact(chunk_cells=2**18)
 
 
+@final
 @dataclass(frozen=True, eq=False)
-class Term(ABC):
+class Term:
     """A rule f(y) = 1 - Q(y) + Q(y) exp(-strength), where Q(y) is how much the labels y break it.
 
     It is the `RuleFactor` p (1 - Q) + (1 - p) Q divided by p, where strength = logit p: what breaks the rule
     wholly (Q = 1) loses `strength` nats. A negative strength rewards.
+
+    A learned rule is a noisy-or rule, Q(y) = exp(-sum of costs_j[y_j]) over the scope. In the paper's own
+    form p is .999 and the product of the largest q of every label may be below 1; dividing the labels' q by
+    their largest and moving that number into p gives the same posterior. So every noisy-or rule has one
+    canonical form, in which the least cost of every label is 0 and labels that cost nothing are not in the
+    scope. Of an expert's rule, Q is given and only the strength is learned.
 
     Parameters
     ----------
@@ -41,32 +46,47 @@ class Term(ABC):
         Variables, ascending.
     strength : float
         logit p.
+    costs : tuple of arrays (k_j,)
+        -log q of every category, at least 0; empty if `breach` is given.
+    breach : array, shape (cards of the scope), optional
+        Q: how much every combination breaks the rule.
     """
 
     scope: tuple[int, ...]
     strength: float
+    costs: tuple[Floats, ...] = ()
+    breach: Floats | None = None
 
-    @abstractmethod
     def breach_table(self) -> Floats:
         """Q of every cell, (*shape)."""
+        return np.exp(-reduce(np.add.outer, self.costs)) if self.breach is None else self.breach
 
     @property
-    @abstractmethod
     def shape(self) -> tuple[int, ...]:
         """Numbers of categories in the scope."""
+        return tuple(len(cost) for cost in self.costs) if self.breach is None else self.breach.shape
 
     @property
-    @abstractmethod
     def parameters(self) -> Floats:
-        """What can be changed, the strength first."""
+        """What can be changed: strength and costs side by side, (1 + sum of k_j,)."""
+        return np.concatenate([[self.strength], *self.costs])
 
-    @abstractmethod
-    def moved(self, parameters: Floats) -> Self:
+    def moved(self, parameters: Floats) -> Term:
         """Return the rule with other `parameters`."""
+        ends = np.cumsum([len(cost) for cost in self.costs])[:-1]
+        costs = tuple(np.split(parameters[1:], ends)) if self.costs else ()
+        return replace(self, strength=float(parameters[0]), costs=costs)
 
-    @abstractmethod
     def chain(self, by_cell: Floats) -> Floats:
         """Turn the derivative by log f of every cell (*shape) into the derivative by `parameters`."""
+        breach = self.breach_table()
+        scaled = by_cell * breach / (1.0 + breach * np.expm1(-self.strength))
+        drop = -np.expm1(-self.strength)
+        axes = range(scaled.ndim)
+        sums = [
+            drop * scaled.sum(axis=tuple(a for a in axes if a != axis)) for axis in range(len(self.costs))
+        ]
+        return np.concatenate([[-np.exp(-self.strength) * scaled.sum()], *sums])
 
     @property
     def probability(self) -> float:
@@ -77,61 +97,10 @@ class Term(ABC):
         """Return log f of every cell, (*shape)."""
         return np.log1p(self.breach_table() * np.expm1(-self.strength))
 
-    def _by_breach(self, by_cell: Floats) -> Floats:
-        """Return Q / f times the derivative by log f, (*shape)."""
-        breach = self.breach_table()
-        return by_cell * breach / (1.0 + breach * np.expm1(-self.strength))
+    def canonical(self, negligible: float = 0.0) -> Term | None:
+        """Return the same learned rule with least costs of 0 and without labels that do not matter.
 
-
-@final
-@dataclass(frozen=True, eq=False)
-class LearnedTerm(Term):
-    """A noisy-or rule: Q(y) = exp(-sum of costs_j[y_j]) over the scope.
-
-    In the paper's own form p is .999 and the product of the largest q of every label may be below 1; dividing
-    the labels' q by their largest and moving that number into p gives the same posterior. So every noisy-or
-    rule has one canonical form, in which the least cost of every label is 0 and labels that cost nothing are
-    not in the scope.
-
-    Parameters
-    ----------
-    costs : tuple of arrays (k_j,)
-        -log q of every category, at least 0.
-    """
-
-    costs: tuple[Floats, ...]
-
-    def breach_table(self) -> Floats:
-        """See `Term.breach_table`."""
-        return np.exp(-reduce(np.add.outer, self.costs))
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """See `Term.shape`."""
-        return tuple(len(cost) for cost in self.costs)
-
-    @property
-    def parameters(self) -> Floats:
-        """Strength and costs side by side, (1 + sum of k_j,)."""
-        return np.concatenate([[self.strength], *self.costs])
-
-    def moved(self, parameters: Floats) -> LearnedTerm:
-        """See `Term.moved`."""
-        ends = np.cumsum(self.shape)[:-1]
-        return LearnedTerm(self.scope, float(parameters[0]), tuple(np.split(parameters[1:], ends)))
-
-    def chain(self, by_cell: Floats) -> Floats:
-        """See `Term.chain`."""
-        scaled = self._by_breach(by_cell)
-        drop = -np.expm1(-self.strength)
-        axes = range(scaled.ndim)
-        sums = [drop * scaled.sum(axis=tuple(a for a in axes if a != axis)) for axis in axes]
-        return np.concatenate([[-np.exp(-self.strength) * scaled.sum()], *sums])
-
-    def canonical(self, negligible: float = 0.0) -> LearnedTerm | None:
-        """Return the same rule with least costs of 0 and without labels that do not matter; None if empty.
-
-        A label does not matter if its costs differ by no more than `negligible`.
+        A label does not matter if its costs differ by no more than `negligible`. None if nothing is left.
         """
         least = [float(cost.min()) for cost in self.costs]
         kept = [j for j, cost in enumerate(self.costs) if np.ptp(cost) > negligible]
@@ -139,45 +108,9 @@ class LearnedTerm(Term):
         strength = -np.log1p(share * np.expm1(-self.strength))
         if not kept or strength == 0:
             return None
-        return LearnedTerm(
+        return Term(
             tuple(self.scope[j] for j in kept), float(strength), tuple(self.costs[j] - least[j] for j in kept)
         )
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class GivenTerm(Term):
-    """An expert's rule whose probability is learned: Q is given.
-
-    Parameters
-    ----------
-    breach : array, shape (cards of the scope)
-        Q: how much every combination breaks the rule.
-    """
-
-    breach: Floats
-
-    def breach_table(self) -> Floats:
-        """See `Term.breach_table`."""
-        return self.breach
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """See `Term.shape`."""
-        return self.breach.shape
-
-    @property
-    def parameters(self) -> Floats:
-        """The strength alone, (1,)."""
-        return np.array([self.strength])
-
-    def moved(self, parameters: Floats) -> GivenTerm:
-        """See `Term.moved`."""
-        return GivenTerm(self.scope, float(parameters[0]), self.breach)
-
-    def chain(self, by_cell: Floats) -> Floats:
-        """See `Term.chain`."""
-        return np.array([-np.exp(-self.strength) * self._by_breach(by_cell).sum()])
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ from tuplet.core.progress import Progress, Show
 from tuplet.core.typing import Floats
 from tuplet.local.cross_fitting import random_folds
 from tuplet.models.rules.language.rule import NoisyOr
-from tuplet.models.rules.learning.evidence import Evidence, LearnedTerm, Term
+from tuplet.models.rules.learning.evidence import Evidence, Term
 from tuplet.models.rules.learning.paper import PaperSettings, learn_as_in_the_paper
 from tuplet.models.rules.learning.search import SearchSettings, best_rule, fit_strengths
 from tuplet.space.classes import ClassSpace
@@ -41,7 +41,7 @@ class Learned:
 
     Parameters
     ----------
-    terms : tuple of LearnedTerm
+    terms : tuple of Term
         In canonical form, those that contribute most first.
     contributions : array, shape (number of rules,)
         Mean log-likelihood of a training row that is lost without each of them.
@@ -57,7 +57,7 @@ class Learned:
         Whether somebody stopped the learning.
     """
 
-    terms: tuple[LearnedTerm, ...]
+    terms: tuple[Term, ...]
     contributions: Floats
     strengths: tuple[float, ...] = ()
     held_out: Floats = field(default_factory=lambda: np.zeros(0))
@@ -110,7 +110,7 @@ def learn_rules(
     ----------
     evidence : Evidence
         Beliefs must be those of classifiers that have not seen the rows.
-    learnable : sequence of GivenTerm
+    learnable : sequence of Term
         Given rules whose probability is learned, before any other rule.
     n_rules : int or "auto"
         "auto" takes the number that is best on rows that are held out, in folds; none if the best number is
@@ -195,13 +195,13 @@ def _finish(evidence: Evidence, given: list[Term], path: _Path) -> Learned:
     )
 
 
-def as_rule(term: LearnedTerm, space: ClassSpace) -> NoisyOr:
+def as_rule(term: Term, space: ClassSpace) -> NoisyOr:
     """Return a learned term as a rule with names.
 
     Examples
     --------
     >>> space = ClassSpace(("sky", "rain"), (["clear", "cloudy"], [0, 1]))
-    >>> print(as_rule(LearnedTerm((0, 1), 2.0, (np.array([0.0, 5.0]), np.array([5.0, 0.0]))), space))
+    >>> print(as_rule(Term((0, 1), 2.0, (np.array([0.0, 5.0]), np.array([5.0, 0.0]))), space))
     sky == cloudy (0.99) or rain == 0 (0.99)  (p = 0.8808)
     """
     if not term.scope:
@@ -254,7 +254,7 @@ class _Path:
             for fold in random_folds(evidence.n, search.n_folds, rng):
                 self.parts.append(_Part(search, evidence.rows(fold.train), evidence.rows(fold.test)))
         self.whole = _Part(search, evidence, None)
-        self.kept: dict[int, list[LearnedTerm]] = {0: []}
+        self.kept: dict[int, list[Term]] = {0: []}
         self.gains: dict[int, Floats] = {}
         self.interrupted = False
 
@@ -302,7 +302,7 @@ class _Path:
         """Numbers of rules that were judged."""
         return tuple(self.gains)
 
-    def chosen(self) -> list[LearnedTerm]:
+    def chosen(self) -> list[Term]:
         """Return the rules of the best number."""
         if not self.parts:
             return self.kept[max(self.kept)]
@@ -317,7 +317,7 @@ class _Part:
 
     def __init__(self, search: _Search, learn: Evidence, judge: Evidence | None) -> None:
         self.search, self.learn, self.judge = search, learn, judge
-        self.terms: list[LearnedTerm] = []
+        self.terms: list[Term] = []
 
     def grow(self, size: int, rng: np.random.Generator) -> bool:
         """Come to so many rules; return whether there is anything new."""

@@ -13,7 +13,7 @@ from scipy.special import beta
 
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import all_outcomes
-from tuplet.models.rules.learning.evidence import STRONGEST, Evidence, LearnedTerm, Term
+from tuplet.models.rules.learning.evidence import STRONGEST, Evidence, Term
 
 # Without the dense gradient, learning on emotions (6 labels) takes 33.4 instead of 3.8 CPU seconds. With 20
 # rules it is faster up to 10 binary labels (1.3 against 3.3 CPU seconds) and slower from 11 on (4.9, 3.0).
@@ -58,7 +58,7 @@ def learn_as_in_the_paper(
     n_rules: int,
     settings: PaperSettings,
     rng: np.random.Generator,
-) -> list[LearnedTerm]:
+) -> list[Term]:
     """Return rules in canonical form; fewer than `n_rules` if some of them have no effect.
 
     Adam ascends the mean log-likelihood of small batches plus a regulariser that fades. Scopes are drawn at
@@ -161,11 +161,9 @@ def _softmax(log_weight: Floats) -> Floats:
     return weight / weight.sum(axis=1, keepdims=True)
 
 
-def _terms(q: Floats, scopes: Codes, cards: Codes) -> list[LearnedTerm]:
+def _terms(q: Floats, scopes: Codes, cards: Codes) -> list[Term]:
     costs = iter(np.split(-np.log(q), np.cumsum(cards[scopes].reshape(-1))[:-1]))
-    return [
-        LearnedTerm(tuple(map(int, scope)), STRONGEST, tuple(next(costs) for _ in scope)) for scope in scopes
-    ]
+    return [Term(tuple(map(int, scope)), STRONGEST, tuple(next(costs) for _ in scope)) for scope in scopes]
 
 
 def _gradient_function(

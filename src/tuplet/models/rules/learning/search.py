@@ -16,7 +16,7 @@ from scipy.optimize import minimize
 
 from tuplet.core.limits import FEW_OUTCOMES
 from tuplet.core.typing import UNKNOWN, Codes, Floats
-from tuplet.models.rules.learning.evidence import STRONGEST, Evidence, LearnedTerm, Term
+from tuplet.models.rules.learning.evidence import STRONGEST, Evidence, Term
 
 Pattern = tuple[tuple[int, int], ...]
 """Variables, ascending, with one category each."""
@@ -64,7 +64,7 @@ class SearchSettings:
 class _FittedTerm:
     """A rule with what it adds to the penalised log-likelihood of the training rows."""
 
-    term: LearnedTerm
+    term: Term
     gain: float
 
 
@@ -107,11 +107,11 @@ def _fit_pattern(
     scope = tuple(v for v, _ in pattern)
     costs = [np.where(np.arange(evidence.cards[v]) == category, 0.0, _CRISP) for v, category in pattern]
     inside, outside = evidence.truth_of(terms, scope), evidence.marginals_of(terms, scope)
-    return fit_term(LearnedTerm(scope, 0.0, tuple(costs)), inside, outside, evidence.weights, settings)
+    return fit_term(Term(scope, 0.0, tuple(costs)), inside, outside, evidence.weights, settings)
 
 
 def fit_term(
-    term: LearnedTerm, inside: Floats, outside: Floats, weights: Floats, settings: SearchSettings
+    term: Term, inside: Floats, outside: Floats, weights: Floats, settings: SearchSettings
 ) -> _FittedTerm:
     """Return the rule on a scope that adds most, all other rules staying as they are.
 
@@ -120,7 +120,7 @@ def fit_term(
 
     Parameters
     ----------
-    term : LearnedTerm
+    term : Term
         Where to start. One category of each label costs nothing and stays so: the rule's pattern.
     inside, outside : arrays, shape (cells, n)
         Posterior of the cells with and without the known labels.
@@ -145,7 +145,7 @@ def fit_term(
     return _FittedTerm(term.moved(whole), -float(found.fun))
 
 
-def _local(term: LearnedTerm, inside: Floats, outside: Floats, weights: Floats) -> tuple[float, Floats]:
+def _local(term: Term, inside: Floats, outside: Floats, weights: Floats) -> tuple[float, Floats]:
     table = np.exp(term.log_table()).reshape(-1)
     above, below = table @ inside, table @ outside
     value = float(weights @ (np.log(above) - np.log(below)))
