@@ -20,12 +20,13 @@ from typing import Any
 
 import numpy as np
 
+from tuplet.core.limits import BLOCK_CELLS
 from tuplet.core.typing import Floats
 from tuplet.joint.inference.plan import Plan, Step
 from tuplet.models.rules.inference.factor import RuleFactor
 from tuplet.models.rules.inference.ordering import cheapest_plan
 
-_CHUNK = 2**22
+_CHUNK = BLOCK_CELLS
 """Cells of the tables that are worked on at once."""
 
 _LONG = 3

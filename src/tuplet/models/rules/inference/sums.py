@@ -24,6 +24,7 @@ import numpy.typing as npt
 from scipy.special import logsumexp
 
 from tuplet.core.exceptions import IntractableError
+from tuplet.core.limits import BLOCK_CELLS, FEW_OUTCOMES
 from tuplet.core.typing import Floats
 from tuplet.joint.inference.engine import Exact
 from tuplet.joint.inference.factor import Factor, Problem, noisy_or
@@ -33,13 +34,13 @@ from tuplet.models.rules.inference.signed import Signed
 
 ExactMethod = Literal["enumeration", "elimination", "signed", "inclusion-exclusion"]
 
-_CHUNK = 2**21
+_CHUNK = BLOCK_CELLS // 2
 """Cells of an enumeration that are worked on at once."""
 
 _SIGNED_COST = 3.0
 """Cells of a method without signs that are as good as one with signs, which may have to be repeated."""
 
-_SMALL = 2**12
+_SMALL = FEW_OUTCOMES
 """Cells of a rule's table up to which it is one; longer rules run along hidden variables."""
 
 _LOST = 1e-10
