@@ -66,21 +66,11 @@ def test_every_unit_of_weight_is_predicted_once_by_a_model_that_has_not_seen_it(
 
     held = cross_fit(inner_folds(X, codes, given_weight, n_folds), fit, lambda seen, rows: seen[rows])
     if not held.predictions:  # all the weight is in one fold
-        assert whole.sum() < n_folds
+        assert fold_weights(X, codes, given_weight, n_folds).any(axis=0).sum() < 2
         return
     parts = np.ones(len(held.rows)) if held.weights is None else held.weights
     np.testing.assert_allclose(np.bincount(held.rows, parts, minlength=n), whole)
     np.testing.assert_allclose(np.concatenate(held.predictions) + parts, whole[held.rows])
-
-
-def test_rows_without_weight_change_no_fold():
-    rng = np.random.default_rng(0)
-    X, codes = rng.normal(size=(60, 2)), rng.integers(2, size=(60, 2))
-    weights = rng.integers(0, 3, size=60).astype(float)
-    used = np.flatnonzero(weights)
-    shares = fold_weights(X, codes, weights, 4)
-    np.testing.assert_array_equal(shares[used], fold_weights(X[used], codes[used], weights[used], 4))
-    assert not shares[weights == 0].any()
 
 
 def test_splitters_and_positions_give_the_folds_that_they_name():

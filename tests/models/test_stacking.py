@@ -202,6 +202,19 @@ def test_every_row_is_held_out_once():
     assert all(not np.intersect1d(fold.train, fold.test).size for fold in folds)
 
 
+def test_rows_without_weight_change_no_fold():
+    X, y = penguins()
+    weights = np.random.default_rng(0).integers(0, 3, size=len(X)).astype(float)
+    used = np.flatnonzero(weights)
+    folds = folds_of(rows_of(X, y, weights), 4)
+    alone = folds_of(rows_of(X.iloc[used], y.iloc[used], weights[used]), 4)
+    assert len(folds) == 4
+    for fold, same in zip(folds, alone, strict=True):
+        np.testing.assert_array_equal(fold.train, used[same.train])
+        np.testing.assert_array_equal(fold.test, used[same.test])
+        np.testing.assert_array_equal(fold.test_weight, same.test_weight)
+
+
 def test_a_model_is_judged_by_rows_that_it_has_not_seen():
     X, y = penguins()
     rows = rows_of(X, y)

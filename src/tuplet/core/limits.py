@@ -5,8 +5,8 @@ scikit-learn, in MiB: `sklearn.set_config(working_memory=256)`, `sklearn.config_
 or the environment variable `SKLEARN_WORKING_MEMORY`, which worker processes read, too. Work on many rows is
 cut into blocks, of which a call holds a few at a time; less memory means smaller blocks. More than the
 default of 1,024 MiB makes no block larger, since larger ones are not faster, but permits larger arrays of a
-single piece (`largest_array`). Answers do not depend on the sizes of blocks, except for
-the draws from a chain that a seed gives.
+single piece (`largest_array`). Answers do not depend on the sizes of blocks; only the draws that a seed
+gives can.
 
 Other limits are no matter of memory alone: beyond them a query would take too long, or is answered in another
 way. They are constants, since the answer may depend on them.

@@ -12,6 +12,7 @@ from scipy import sparse
 
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import UNKNOWN, Codes, Seed
+from tuplet.joint.base import category_offsets
 from tuplet.local.cross_fitting import Positions, read_pairs
 from tuplet.space.classes import ClassSpace
 from tuplet.space.containers import open_table
@@ -277,7 +278,7 @@ class _Dealer:
 
 def _label_matrix(codes: Codes, cards: tuple[int, ...]) -> sparse.csr_array:
     """Return which labels (n, sum of cards) each row has; missing labels are left out."""
-    offsets = np.concatenate(([0], np.cumsum(cards)))
+    offsets = category_offsets(cards)
     rows, variables = np.nonzero(codes != UNKNOWN)
     columns = offsets[variables] + codes[rows, variables]
     return sparse.csr_array(

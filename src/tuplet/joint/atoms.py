@@ -13,7 +13,7 @@ from scipy import sparse
 from tuplet.core.exceptions import InputError
 from tuplet.core.limits import PASS_CELLS, row_blocks
 from tuplet.core.typing import UNKNOWN, Codes, Floats
-from tuplet.joint.base import JointDistribution, Ranking
+from tuplet.joint.base import JointDistribution, Ranking, category_offsets
 from tuplet.joint.collect import collect, distinct, outcome_keys, positions, repeated, tally
 
 
@@ -301,7 +301,7 @@ class Atoms(JointDistribution):
 def indicator(outcomes: Codes, cards: tuple[int, ...]) -> sparse.csr_array:
     """Which values outcomes (a, m) have, as a 0/1 matrix (a, sum of cards); sparse, as both may be many."""
     a, m = outcomes.shape
-    columns = outcomes + np.concatenate([[0], np.cumsum(cards[:-1])]).astype(np.intp)
+    columns = outcomes + category_offsets(cards)[:-1]
     parts = (np.ones(a * m), columns.ravel(), np.arange(0, a * m + 1, m))
     return sparse.csr_array(parts, shape=(a, sum(cards)))
 

@@ -17,7 +17,7 @@ from tuplet.core.exceptions import (
     InputError,
     IntractableError,
 )
-from tuplet.core.limits import ENUMERATION_LIMIT
+from tuplet.core.limits import ENUMERATION_LIMIT, row_blocks
 from tuplet.core.typing import UNKNOWN, Codes, Floats, Seed
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ class JointDistribution(ABC):
     @property
     def offsets(self) -> npt.NDArray[np.intp]:
         """Where each variable starts in a flat (n, sum of cards) array; one longer than `cards`."""
-        return np.concatenate([[0], np.cumsum(self.cards)]).astype(np.intp)
+        return category_offsets(self.cards)
 
     def __getitem__(self, rows: int | slice | npt.ArrayLike) -> Self:
         """Return some rows, always as a batch again."""
@@ -176,7 +176,7 @@ class JointDistribution(ABC):
         They are computed once and then remembered, so the arrays are read-only.
         """
         (flat,) = self._remembered("marginals", lambda: (self._flat_marginals(),))
-        return np.split(flat, self.offsets[1:-1], axis=1)
+        return split_categories(flat, self.cards)
 
     def mode(self) -> Mode:
         """Most probable outcome of every row (the most probable explanation); remembered, read-only."""
@@ -239,7 +239,7 @@ class JointDistribution(ABC):
 
     def entropy(self) -> Floats:
         """Shannon entropy in nats, shape (n,)."""
-        return self.to_atoms().entropy()
+        return np.concatenate([atoms.entropy() for atoms in self._table_blocks()])
 
     def count_marginals(self) -> Floats:
         """P(Y_j = 1 and exactly s variables are 1), shape (n, m, m + 1), for binary variables.
@@ -263,6 +263,10 @@ class JointDistribution(ABC):
                 " distribution's draw(1000)."
             )
         return Atoms(self.cards, all_outcomes(self.cards)[None], self._log_table())
+
+    def _table_blocks(self) -> Iterator[Atoms]:
+        """Yield all outcomes of some rows at a time, at least once; see `to_atoms`."""
+        return (self[block].to_atoms() for block in row_blocks(max(1, len(self)), self.n_outcomes))
 
     def _log_table(self) -> Floats:
         """Log-probabilities (n, number of outcomes) of all outcomes, in the order of `all_outcomes`."""
@@ -330,6 +334,16 @@ class JointDistribution(ABC):
                 f"{query}: needs binary variables, but variable {wide[0]} has {self.cards[wide[0]]} values.",
                 variable=wide[0],
             )
+
+
+def category_offsets(cards: Sequence[int]) -> npt.NDArray[np.intp]:
+    """Return where each variable starts among the categories of all; one longer than `cards`."""
+    return np.concatenate([[0], np.cumsum(cards)]).astype(np.intp)
+
+
+def split_categories(flat: Floats, cards: Sequence[int]) -> list[Floats]:
+    """Return views (n, k_j) of the columns (n, sum of cards) of each variable."""
+    return np.split(flat, category_offsets(cards)[1:-1], axis=1)
 
 
 def all_outcomes(cards: Sequence[int]) -> Codes:

@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import entr
 
-from tuplet.core.limits import row_blocks
+from tuplet.core.limits import PASS_CELLS, row_blocks
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.atoms import Atoms, indicator
-from tuplet.joint.base import all_outcomes
+from tuplet.joint.base import all_outcomes, category_offsets
 from tuplet.joint.collect import tally
 from tuplet.joint.frontier import Conditional, Frontier, Policy, Walk
 from tuplet.joint.policies import Enumerate, MonteCarlo
@@ -168,7 +168,7 @@ class DenseChain:
             Outcomes that do not agree get probability zero; nothing is normalised.
         rows : array, shape (q,)
         """
-        for part in row_blocks(len(rows), len(self.outcomes)):
+        for part in row_blocks(len(rows), len(self.outcomes), PASS_CELLS):
             block = np.arange(part.start, part.stop)
             table = self._table(self.origin[rows[block]])
             for j in np.flatnonzero((known[block] != UNKNOWN).any(axis=0)):
@@ -205,7 +205,7 @@ class Summary:
 
     def __init__(self, cards: tuple[int, ...], order: tuple[int, ...], n: int) -> None:
         self.cards, self.order = cards, order
-        self.offsets = np.concatenate([[0], np.cumsum(cards)])
+        self.offsets = category_offsets(cards)
         self.marginals = np.zeros((n, self.offsets[-1]))
         self.entropy = np.zeros(n)
         self.n_effective = np.full(n, np.inf)

@@ -141,11 +141,6 @@ class Mixture(JointDistribution):
             np.logaddexp(total, self.log_weights[:, c, None] + query(component), out=total)
         return total
 
-    def entropy(self) -> Floats:
-        """See `JointDistribution.entropy`; by enumeration, some rows at a time."""
-        blocks = row_blocks(max(1, len(self)), self.n_outcomes)
-        return np.concatenate([self[block].to_atoms().entropy() for block in blocks])
-
     def _flat_marginals(self) -> Floats:
         return np.minimum(self._average(lambda component: component._flat_marginals()), 1.0)
 

@@ -387,14 +387,6 @@ class Probit(JointDistribution):
         known = self.evidence[row, list(self.variables)]
         return tuple(slice(None) if value == UNKNOWN else int(value) for value in known)
 
-    def _table_blocks(self) -> Iterator[Atoms]:
-        """Yield all outcomes of some rows at a time."""
-        return (self[block].to_atoms() for block in row_blocks(max(1, len(self)), self.n_outcomes))
-
-    def entropy(self) -> Floats:
-        """See `JointDistribution.entropy`; by enumeration, some rows at a time."""
-        return np.concatenate([atoms.entropy() for atoms in self._table_blocks()])
-
     def _count_marginals(self) -> Floats:
         if self.n_variables > FEW:
             blocks = row_blocks(max(1, len(self)), _DRAWS * self.n_variables)

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tuplet.core.exceptions import InputError
+from tuplet.core.limits import LISTED_CELLS, rows_per_block
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import Ranking
 
@@ -27,11 +28,8 @@ bounds apart)."""
 _BEAM = 16
 """Nodes per depth of the last dive of a row whose budget has ended."""
 
-_BYTES = 2**27
+_BYTES = 8 * LISTED_CELLS
 """Size of the open nodes that are held at once; rows are searched in groups that cannot exceed it."""
-
-_CELLS = 2**22
-"""Bounds of children that are held at once."""
 
 _SLACK = 1e-12
 """Bounds and outcomes reach the same number by different roundings, each of relative size m * 1e-16. Without
@@ -182,7 +180,7 @@ class _BestFirst:
         parts = [wave.take(slice(0))]
         for width in np.unique(card):
             same = np.flatnonzero(card == width)
-            step = max(1, _CELLS // int(width))
+            step = rows_per_block(int(width))
             parts += [self._children(wave.take(same[a : a + step])) for a in range(0, len(same), step)]
         children = Nodes(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
         complete = children.depth == len(self.cards)

@@ -19,7 +19,7 @@ from scipy import sparse
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import Codes, Floats
 from tuplet.space.classes import ClassSpace
-from tuplet.space.features.inputs import Features, take_rows
+from tuplet.space.features.inputs import Features
 from tuplet.space.features.nominal import codes_and_values
 
 Positions = npt.NDArray[np.intp]
@@ -221,16 +221,11 @@ def fold_weights(X: Features, codes: Codes, sample_weight: Floats | None, n_fold
     rows nor on a random number. Equal rows go to one fold after the other, and a row of weight 3 counts as
     three of them; so whole weights mean what repeated rows mean. Others, such as weights that balance
     classes, are importances, not counts: then every row is in one fold, and no model that was fitted to a
-    part of it predicts it. Rows of weight 0 are in no fold, and the folds of others do not depend on them.
+    part of it predicts it. Rows of weight 0 are in no fold, but the folds of others depend on them.
     """
     weights = np.ones(len(codes)) if sample_weight is None else sample_weight
-    used = np.flatnonzero(weights)
-    if len(used) < len(weights):
-        shares = np.zeros((len(weights), n_folds))
-        shares[used] = fold_weights(take_rows(X, used), codes[used], weights[used], n_folds)
-        return shares
     if (weights % 1).any():
-        return weights[:, None] * fold_weights(X, codes, None, n_folds)
+        return weights[:, None] * fold_weights(X, codes, (weights > 0).astype(float), n_folds)
     keys = np.fromiter(_digests(X, codes), dtype=np.uint64, count=len(codes))
     _, which = np.unique(keys, return_inverse=True)
     # Equal rows lie end to end on a line whose units belong to the folds in turn, from the fold of the first.

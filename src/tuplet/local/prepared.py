@@ -14,6 +14,7 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
+from tuplet.core.limits import HELD_CELLS
 from tuplet.core.parallel import run_many
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.local.base import BlockClassifiers, class_weights, sort_into_blocks
@@ -33,7 +34,7 @@ from tuplet.space.features.inputs import Features, n_rows, require_size, take_ro
 _LARGEST = 1e100
 """Numbers up to which squares cannot overflow; beyond, each classifier is fitted by itself."""
 
-_MAX_CELLS = 2**26
+_MAX_CELLS = HELD_CELLS
 """Cells of encoded rows; a category with a value for each row would have as many columns as rows."""
 
 

@@ -8,7 +8,7 @@ from scipy.special import rel_entr, xlogy
 
 from tuplet.core.limits import PASS_CELLS, row_blocks
 from tuplet.core.typing import UNKNOWN, Codes, Floats
-from tuplet.joint.base import JointDistribution
+from tuplet.joint.base import JointDistribution, category_offsets
 
 
 def label_dependence(codes: Codes) -> Floats:
@@ -64,7 +64,7 @@ def as_strength(nats: Floats) -> Floats:
 def _pair_counts(codes: Codes) -> tuple[Floats, npt.NDArray[np.intp]]:
     """How often two values come together, (K, K) for the K values of all columns, and where columns start."""
     cards = np.maximum(codes.max(axis=0, initial=0) + 1, 1)
-    starts = np.concatenate([[0], np.cumsum(cards)[:-1]]).astype(np.intp)
+    starts = category_offsets(cards.tolist())[:-1]
     counts = np.zeros((int(cards.sum()),) * 2)
     for block in row_blocks(len(codes), len(counts), PASS_CELLS):
         part = codes[block]

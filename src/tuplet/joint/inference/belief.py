@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tuplet.core.exceptions import ConvergenceWarning, InputError
+from tuplet.core.limits import PASS_CELLS, rows_per_block
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.inference.engine import Engine
 from tuplet.joint.inference.factor import Problem, absorb, require_possible
@@ -67,7 +68,7 @@ class BeliefPropagation(Engine):
     max_iter: int = 200
     tol: float = 1e-6
     damping: float = 0.3
-    chunk_cells: int = 2**20
+    chunk_cells: int = PASS_CELLS
 
     tolerance = float("inf")
 
@@ -213,7 +214,7 @@ class BeliefPropagation(Engine):
 
     def _blocks(self, n: int, cells: int) -> Iterator[slice]:
         """Blocks of n rows, each row with so many cells, that have at most `chunk_cells` cells."""
-        step = max(1, self.chunk_cells // max(1, cells))
+        step = rows_per_block(cells, self.chunk_cells)
         return (slice(start, min(start + step, n)) for start in range(0, n, step))
 
     def _settled(self, problem: Problem, infos: list[PropagationInfo]) -> Iterator[tuple[slice, Messages]]:

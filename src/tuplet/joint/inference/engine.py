@@ -12,6 +12,7 @@ import numpy.typing as npt
 from scipy.special import entr
 
 from tuplet.core.exceptions import InputError, IntractableError
+from tuplet.core.limits import PASS_CELLS, TABLE_CELLS, rows_per_block
 from tuplet.core.typing import Codes, Floats
 from tuplet.joint.inference import eliminate
 from tuplet.joint.inference.eliminate import Forward, Scratch, conditional
@@ -63,8 +64,8 @@ class Exact(Engine):
         Cells of the tables of one chunk of rows; bounds the memory of a query to a small multiple of it.
     """
 
-    max_table: int = 2**22
-    chunk_cells: int = 2**20
+    max_table: int = TABLE_CELLS
+    chunk_cells: int = PASS_CELLS
 
     tolerance = 0.0
 
@@ -186,7 +187,7 @@ class Exact(Engine):
         codes = np.empty((size, problem.n, problem.n_visible), dtype=np.intp)
         for rows, plan, forward in self._forward(problem, "sampling"):
             n = rows.stop - rows.start
-            step = max(1, self.chunk_cells // n)
+            step = rows_per_block(n, self.chunk_cells)
             for start in range(0, size, step):
                 part = min(step, size - start)
                 drawn = eliminate.sample(plan, forward, part, n, rng)
@@ -237,7 +238,7 @@ class Exact(Engine):
 
     def _chunks(self, plan: Plan, n: int, *, keep: bool = True) -> Iterator[tuple[slice, Scratch]]:
         cells = sum(plan.sizes) if keep else max(plan.sizes, default=1)
-        size = min(n, max(1, self.chunk_cells // max(1, cells)))
+        size = min(n, rows_per_block(cells, self.chunk_cells))
         scratch = Scratch(plan, size, keep)
         return ((slice(start, min(start + size, n)), scratch) for start in range(0, n, max(1, size)))
 

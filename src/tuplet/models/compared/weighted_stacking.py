@@ -8,7 +8,7 @@ import numpy as np
 
 from tuplet.core.parameters import Number, declare
 from tuplet.core.typing import UNKNOWN, Codes, Floats
-from tuplet.joint.base import JointDistribution
+from tuplet.joint.base import JointDistribution, split_categories
 from tuplet.joint.graph import FactorGraph
 from tuplet.local.cross_fitting import cross_fit, inner_folds
 from tuplet.models.base import JointClassifier
@@ -120,7 +120,7 @@ class WeightedStackingClassifier(JointClassifier):
 
     def _predict_joint(self, X: Features) -> JointDistribution:
         scores = np.hstack(self.first_._joint_of(X).marginals()) @ self.weights_
-        tables = np.split(np.clip(scores, _LEAST, 1 - _LEAST), np.cumsum(self.space_.cards)[:-1], axis=1)
+        tables = split_categories(np.clip(scores, _LEAST, 1 - _LEAST), self.space_.cards)
         return FactorGraph.independent([np.log(t / t.sum(axis=1, keepdims=True)) for t in tables])
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, final
 
@@ -110,8 +110,12 @@ def gain_of(each: Floats, weights: Floats) -> Gain:
 
 
 def folds_of(rows: Rows, cv: Any) -> list[Fold]:
-    """Return the folds of rows; see `inner_folds`."""
-    return inner_folds(rows.X, rows.codes, rows.weights, cv, rows.space)
+    """Return the folds of rows; see `inner_folds`. Those by a number do not depend on rows of weight 0."""
+    if rows.weights is None or rows.weights.all() or not isinstance(cv, (int, np.integer)):
+        return inner_folds(rows.X, rows.codes, rows.weights, cv, rows.space)
+    used = np.flatnonzero(rows.weights)
+    folds = folds_of(rows.take(used, rows.weights[used]), cv)
+    return [replace(fold, train=used[fold.train], test=used[fold.test]) for fold in folds]
 
 
 def fit_on(model: Any, rows: Rows) -> Any:
