@@ -411,6 +411,14 @@ def test_a_model_over_time_is_stopped_and_not_tried_on_further_folds(tmp_path):
     assert len(fits_noted(notes)) == 1
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="needs limits of Linux")
+def test_a_fit_that_takes_too_much_memory_fails_and_the_next_one_has_its_memory():
+    models = {"much": Hungry(os.devnull, megabytes=3000), "little": Hungry(os.devnull, megabytes=200)}
+    runs = quick(models, isolate=True, memory_limit=1000, cv=2).runs
+    assert runs["status"].tolist() == ["failed", "ok", "failed", "ok"]
+    assert runs["reason"].str.contains("MemoryError").tolist() == [True, False, True, False]
+
+
 def test_a_process_that_dies_takes_nothing_with_it():
     result = quick({"bad": Noted(os.devnull, "die"), "prior": PriorClassifier()}, isolate=True, cv=2)
     assert result.runs["status"].tolist() == ["crashed", "ok", "crashed", "ok"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -36,6 +37,7 @@ def compare(
     n_jobs: int | None = None,
     cache: str | os.PathLike[str] | None = None,
     time_limit: float | None = None,
+    memory_limit: float | None = None,
     isolate: bool = True,
     random_state: int = 0,
     progress: Show = "auto",
@@ -71,9 +73,12 @@ def compare(
     time_limit : float, optional
         Seconds for one fit with its prediction; a model that takes longer is stopped, not tried on the
         other folds of that set, and shown as such.
+    memory_limit : float, optional
+        Megabytes that one fit with its prediction may take, beyond what its process holds before; a fit that
+        needs more fails. Only on Linux.
     isolate : bool, default True
         Fit in processes of their own, which can be stopped, may crash without harm, and whose peak memory is
-        measured. Without it there is no time limit, and with one fit at a time a debugger works.
+        measured. Without it there are no limits, and with one fit at a time a debugger works.
     random_state : int
         Seed of the folds, and of every `random_state` that a model leaves at None.
     progress : bool or "auto"
@@ -97,7 +102,11 @@ def compare(
     >>> bool(result.table("exact_match").loc["penguins", "chain"] > 0.5)
     True
     """
-    _check(n_jobs, time_limit, isolate, random_state)
+    _check(n_jobs, random_state)
+    _check_limit("time_limit", "seconds", time_limit, isolate)
+    _check_limit("memory_limit", "megabytes", memory_limit, isolate)
+    if memory_limit is not None and sys.platform != "linux":
+        raise InputError(f"compare: a memory_limit needs Linux, found {sys.platform}.")
     sets = dict(_named_sets(datasets))
     named = _named_models(models, several=any(open_table(data.Y).shape[1:] > (1,) for data in sets.values()))
     scorers = _scorers(scores)
@@ -110,21 +119,25 @@ def compare(
         for fold in range(len(plan.folds))
         for model, estimator in named.items()
     ]
-    terms = Terms.make(time_limit, n_jobs, isolate)
+    terms = Terms.make(time_limit, memory_limit, n_jobs, isolate)
     records = run_all(jobs, terms, None if cache is None else Store(cache), progress)
     return Comparison.from_records(records, scores=tuple(scorers), models=tuple(named), datasets=tuple(sets))
 
 
-def _check(n_jobs: Any, time_limit: Any, isolate: bool, random_state: Any) -> None:
+def _check(n_jobs: Any, random_state: Any) -> None:
     if n_jobs is not None and not isinstance(n_jobs, (int, np.integer)):
         raise InputError(f"compare: n_jobs must be a whole number or None, found {n_jobs!r}.")
-    if time_limit is not None:
-        if not isinstance(time_limit, (int, float, np.integer, np.floating)) or not time_limit > 0:
-            raise InputError(f"compare: time_limit must be a number of seconds, found {time_limit!r}.")
-        if not isolate:
-            raise InputError("compare: a time_limit needs isolate=True, where a fit can be stopped.")
     if not isinstance(random_state, (int, np.integer)) or random_state < 0:
         raise InputError(f"compare: random_state must be a whole number from 0, found {random_state!r}.")
+
+
+def _check_limit(name: str, unit: str, limit: Any, isolate: bool) -> None:
+    if limit is None:
+        return
+    if not isinstance(limit, (int, float, np.integer, np.floating)) or not limit > 0:
+        raise InputError(f"compare: {name} must be a number of {unit}, found {limit!r}.")
+    if not isolate:
+        raise InputError(f"compare: a {name} needs isolate=True, where a fit has a process of its own.")
 
 
 def _named_models(models: Mapping[str, Any] | Sequence[Any], several: bool) -> dict[str, Any]:

@@ -117,22 +117,26 @@ class Job:
 
 @dataclass(frozen=True)
 class Terms:
-    """The conditions of fits: time limit, number at a time, workers, and threads of each fit."""
+    """The conditions of fits: limits of time and memory, number at a time, workers, and threads of each."""
 
     time_limit: float | None
+    memory_limit: float | None
     number: int
     workers: Workers
     n_threads: int
     here: bool  # whether fits run in this process, without workers
 
     @classmethod
-    def make(cls, time_limit: float | None, n_jobs: int | None, isolate: bool) -> Self:
+    def make(
+        cls, time_limit: float | None, memory_limit: float | None, n_jobs: int | None, isolate: bool
+    ) -> Self:
         """Share the cores of this machine among so many fits; on a cluster, each fit has one."""
-        number, limit = n_workers(n_jobs), None if time_limit is None else float(time_limit)
-        n_threads = max(1, cpu_count() // number)
-        workers = open_workers(n_threads)
+        number = n_workers(n_jobs)
+        workers = open_workers(max(1, cpu_count() // number))
+        time_limit = None if time_limit is None else float(time_limit)
+        n_threads = workers.n_threads if workers.is_local else 1
         # Several fits at a time always have processes of their own, since warnings are caught per process.
-        return cls(limit, number, workers, n_threads if workers.is_local else 1, number == 1 and not isolate)
+        return cls(time_limit, memory_limit, number, workers, n_threads, number == 1 and not isolate)
 
 
 def run_all(jobs: list[Job], terms: Terms, store: Store | None, show: Show) -> list[Record]:
@@ -243,7 +247,7 @@ def run_job(job: Job, terms: Terms, store: Store | None) -> tuple[Job, Record]:
 
 def _work(job: Job, terms: Terms) -> Record:
     plan = job.plan
-    how = plan.folds[job.fold], job.scorers, job.calibration
+    how = plan.folds[job.fold], job.scorers, job.calibration, terms.memory_limit
     estimator = seeded(job.estimator, job.seed)
     if terms.here:
         return do_work(estimator, (plan.X, plan.Y), *how)

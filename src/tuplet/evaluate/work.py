@@ -46,6 +46,7 @@ def do_work(
     fold: tuple[Any, Any],
     scorers: Mapping[str, Scorer],
     calibration: bool,
+    memory_limit: float | None = None,
 ) -> Record:
     """Fit a model to the training rows of X and Y, predict one joint of the test rows, and score it.
 
@@ -57,7 +58,7 @@ def do_work(
     X_train, Y_train, X_test, Y_test = (_safe_indexing(table, side) for side in fold for table in tables)
     meter = _MemoryMeter()
     record: Record = {"n_train": _n_rows(X_train), "n_test": _n_rows(X_test), "scores": {}}
-    with _collected_warnings(record):
+    with _collected_warnings(record), _limited_memory(memory_limit):
         try:
             with _timed(record, "fit"):
                 fitted = clone(model).fit(X_train, Y_train)
@@ -205,6 +206,23 @@ def _collected_warnings(record: Record) -> Iterator[None]:
 
 
 # -- memory ------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _limited_memory(megabytes: float | None) -> Iterator[None]:
+    """Let this process take so much more memory than it has: further allocations fail, as `MemoryError`."""
+    if megabytes is None:
+        yield
+        return
+    import resource  # not on Windows
+
+    before, most = resource.getrlimit(resource.RLIMIT_DATA)
+    limit = int((_status("VmData") + megabytes) * 2**20)
+    resource.setrlimit(resource.RLIMIT_DATA, (limit if most < 0 else min(limit, most), most))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, (before, most))
 
 
 class _MemoryMeter:

@@ -222,7 +222,8 @@ def _side_by_side(
                     kept[i] = draws
         except (KeyboardInterrupt, StoppedError):
             monitor.stop = True
-    progress.advance(steps=monitor.n_steps - progress.done)
+    if not monitor.stop:
+        progress.advance(steps=progress.total - progress.done)  # clusters report no steps
     return Run(_in_order([kept[i] for i in sorted(kept)]), monitor.stop)
 
 
