@@ -16,9 +16,8 @@ from tuplet.core.typing import Codes, Floats, Seed
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
 from tuplet.joint.inference.engine import Engine, Exact
-from tuplet.local.families import Parametrisation, Score
+from tuplet.local.families import PARAMETRISATIONS, Score
 from tuplet.models.base import JointClassifier
-from tuplet.models.bayesnet.features import ColumnKinds, FeatureViews, MixedFamilyScorer, Role
 from tuplet.models.bayesnet.learning import (
     TimeBudget,
     find_candidates,
@@ -29,10 +28,10 @@ from tuplet.models.bayesnet.learning import (
     possible_roles,
     shortlisted,
 )
-from tuplet.models.bayesnet.network import FittedNetwork, Graph
+from tuplet.models.bayesnet.mixed_families import MixedFamilyScorer, Role
+from tuplet.models.bayesnet.network import ColumnKinds, FeatureViews, FittedNetwork, Graph
 from tuplet.models.explanation import LocalNetwork
 from tuplet.models.given_edges import Pairs, given_edges
-from tuplet.models.one_per_variable import estimators_by_variable
 from tuplet.space.features.encoding import FeatureEncoder
 from tuplet.space.features.inputs import Features, n_rows
 
@@ -185,9 +184,6 @@ class BayesNetClassifier(JointClassifier):
         self.random_state = random_state
         self.progress = progress
 
-    def _estimators(self, names: tuple[str, ...] | None = None) -> list[Any]:
-        return estimators_by_variable(self.estimator, names)
-
     # -- features -----------------------------------------------------------------------------------------
 
     def _validate(self, X: Any, estimators: list[Any], *, reset: bool = False) -> Features:
@@ -330,7 +326,7 @@ def _check_settings(model: Any) -> None:
         if getattr(model, name) not in ("auto", None):
             _require_count(name, getattr(model, name))
     _require_choice("discrete_as", model.discrete_as, ("auto", *get_args(Role)))
-    _require_choice("parametrisation", model.parametrisation, ("auto", *get_args(Parametrisation)))
+    _require_choice("parametrisation", model.parametrisation, ("auto", *PARAMETRISATIONS))
     if not callable(model.criterion):
         _require_choice("criterion", model.criterion, get_args(Score))
     if model.engine is not None and not isinstance(model.engine, Engine):
