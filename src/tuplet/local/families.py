@@ -495,19 +495,25 @@ class Child:
             return total if total > floor else -np.inf
         total, local = 0.0, PARAMETRISATIONS[kind]
         for fold in self._portions(configurations(parents, parent_cards), local.is_split):
-            model = local(self.estimator).fit(
-                fold.features,
-                parents,
-                fold.y,
-                parent_cards=parent_cards,
-                child_card=self.card,
-                sample_weight=self.weight,
-            )
-            log_proba = model.log_proba(fold.features.take(fold.rows), parents[fold.rows])
-            total += float(self._weights[fold.rows] @ _at(log_proba, self.y[fold.rows]))
+            total += self._evaluate(local(self.estimator), fold, parents, parent_cards)
             if total <= floor:
                 return -np.inf
         return total
+
+    def _evaluate(
+        self, model: LocalModel, fold: ChildFold, parents: Codes, parent_cards: Sequence[int]
+    ) -> float:
+        """Log-likelihood of a fold's rows by a model that is fitted to the others."""
+        model.fit(
+            fold.features,
+            parents,
+            fold.y,
+            parent_cards=parent_cards,
+            child_card=self.card,
+            sample_weight=self.weight,
+        )
+        log_proba = model.log_proba(fold.features.take(fold.rows), parents[fold.rows])
+        return float(self._weights[fold.rows] @ _at(log_proba, self.y[fold.rows]))
 
     def _portions(self, blocks: Codes, is_split: bool) -> Iterator[ChildFold]:
         """Yield the folds; if there is one, and stopping early pays, parts of its configurations (n,)."""
