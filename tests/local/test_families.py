@@ -206,11 +206,29 @@ def test_hopeless_families_are_given_up_before_all_configurations_are_fitted(mon
         return fit(self, X, parents, child, **settings)
 
     monkeypatch.setattr(SplitModel, "fit", spy)
-    value = scores(X, codes, [Family(0, (1, 3), -np.inf)], parametrisation="split", score="bic")[0]
+    naive = {"estimators": [GaussianNB()] * 4, "parametrisation": "split", "score": "bic"}
+    value = scores(X, codes, [Family(0, (1, 3), -np.inf)], **naive)[0]
     assert sum(rows) == len(X)
     rows.clear()
-    assert scores(X, codes, [Family(0, (1, 3), value / 3)], parametrisation="split", score="bic") == -np.inf
+    assert scores(X, codes, [Family(0, (1, 3), value / 3)], **naive) == -np.inf
     assert 0 < sum(rows) < len(X)
+
+
+def test_hopeless_families_are_given_up_before_all_folds_are_fitted(monkeypatch):
+    _, X, codes = draw(8)
+    fits, fit = [], StackedModel.fit
+
+    def spy(self, *given_to, **settings):
+        fits.append(self)
+        return fit(self, *given_to, **settings)
+
+    monkeypatch.setattr(StackedModel, "fit", spy)
+    given_to = {"parametrisation": "inputs", "score": "cv", "n_folds": 5}
+    value = scores(X, codes, [Family(0, (1, 3), -np.inf)], **given_to)[0]
+    assert len(fits) == 5
+    fits.clear()
+    assert scores(X, codes, [Family(0, (1, 3), value / 3)], **given_to) == -np.inf
+    assert 0 < len(fits) < 5
 
 
 def test_pruning_does_not_change_the_best_network():

@@ -23,7 +23,7 @@ from tuplet.core.exceptions import InputError
 from tuplet.core.typing import UNKNOWN
 from tuplet.local import FamilyScorer, MixedNaiveBayes
 from tuplet.local.split import STRENGTH
-from tuplet.models.bayesnet.features import MixedFamilyScorer, all_subsets, n_subsets, one_at_a_time
+from tuplet.models.bayesnet.mixed_families import MixedFamilyScorer, all_subsets, n_subsets, one_at_a_time
 from tuplet.space.features.discrete import DiscreteColumns, declared_columns
 from tuplet.structure import Family, is_acyclic
 from tuplet.testing import enumerate_joint

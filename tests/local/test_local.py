@@ -31,8 +31,7 @@ from tuplet.joint.base import all_outcomes
 from tuplet.local import SmoothedClassifier, StackedModel, default_estimator
 from tuplet.local.base import GridBound
 from tuplet.local.onehot import OneHot
-from tuplet.space.features.columns import admit_columns
-from tuplet.space.features.estimators import accepts, seeded, weight_arguments
+from tuplet.space.features.estimators import accepts, admit_columns, seeded, weight_arguments
 from tuplet.space.features.inputs import put_beside
 
 

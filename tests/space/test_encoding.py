@@ -35,8 +35,8 @@ from tuplet import (
 from tuplet.core.exceptions import InputError, IntractableError
 from tuplet.joint import FactorGraph
 from tuplet.space.features import inputs
-from tuplet.space.features.columns import admit_columns, category_limit, chooses_columns, takes_frames
 from tuplet.space.features.encoding import FeatureEncoder
+from tuplet.space.features.estimators import admit_columns, category_limit, chooses_columns, takes_frames
 
 # -- the encoder against a slow and obvious one ------------------------------------------------------------
 

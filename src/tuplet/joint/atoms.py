@@ -65,7 +65,7 @@ class Atoms(JointDistribution):
 
     def _drop_absent(self) -> None:
         """Drop shared atoms that no row has if atoms repeat: codes must identify an atom."""
-        present = self.log_weights.max(axis=0) > -np.inf
+        present = self.log_weights.max(axis=0, initial=-np.inf) > -np.inf
         if not present.all() and len(np.unique(self.codes[0], axis=0)) < len(present):
             object.__setattr__(self, "codes", self.codes[:, present])
             object.__setattr__(self, "log_weights", self.log_weights[:, present])

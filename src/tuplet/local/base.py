@@ -46,9 +46,9 @@ class LocalModel(ABC):
     """Whether the rows of each configuration of the parents can be learnt by themselves, given the model
     without parents."""
 
+    @abstractmethod
     def __init__(self, estimator: Any = None, *, n_jobs: int | None = None) -> None:
-        self.estimator = estimator
-        self.n_jobs = n_jobs
+        """Store the settings."""
 
     @staticmethod
     @abstractmethod
@@ -140,6 +140,8 @@ def configurations(parents: Codes, cards: Sequence[int]) -> Codes:
     if not len(cards):
         return np.zeros(len(parents), dtype=np.intp)
     known = (parents != UNKNOWN).all(axis=1)
+    if known.all():
+        return np.ravel_multi_index(tuple(parents.T), tuple(cards))
     answer = np.full(len(parents), UNKNOWN, dtype=np.intp)
     answer[known] = np.ravel_multi_index(tuple(parents[known].T), tuple(cards))
     return answer

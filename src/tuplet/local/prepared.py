@@ -59,7 +59,7 @@ class PreparedFeatures:
     layout : BayesLayout or None
         How the classifiers take rows; None if as the steps return them.
     X : features, n rows, or None
-        As they were given; None without training rows, and where no model needs them.
+        As they were given; None without training rows.
     Z : features, n rows, or None
         Inputs of the classifiers for all rows.
     batch : LogisticBatch, BayesBatch or None
@@ -67,6 +67,8 @@ class PreparedFeatures:
     alone : array, shape (n, k), optional
         Probabilities by the model without parents, where they are known: a model that backs off to it then
         neither fits nor evaluates it.
+    rows : int array, shape (r,), optional
+        If Z and `alone` are those of some rows, the positions of these in X.
     """
 
     steps: Any
@@ -77,6 +79,7 @@ class PreparedFeatures:
     Z: Features = None
     batch: LogisticBatch | BayesBatch | None = None
     alone: Floats | None = None
+    rows: Codes | None = None
 
     @classmethod
     def make(cls, estimator: Any, X: Features, child: Codes, weight: Floats | None) -> PreparedFeatures:
@@ -128,10 +131,16 @@ class PreparedFeatures:
         return Z if self.layout is None else self.layout.encode(Z)
 
     def take(self, rows: Codes) -> PreparedFeatures:
-        """Return some rows, by position, to be predicted."""
-        Z = take_rows(self.Z, rows)
-        X = None if self.takes_columns else Z if self.X is self.Z else take_rows(self.X, rows)
-        return replace(self, X=X, Z=Z, batch=None, alone=None if self.alone is None else self.alone[rows])
+        """Return some rows, by position in increasing order, to be predicted."""
+        if len(rows) == n_rows(self.Z):
+            return self
+        alone = None if self.alone is None else self.alone[rows]
+        return replace(self, Z=take_rows(self.Z, rows), batch=None, alone=alone, rows=rows)
+
+    @property
+    def given(self) -> Features:
+        """The features of these rows as they were given."""
+        return self.X if self.rows is None else take_rows(self.X, self.rows)
 
     def without_rows(self) -> PreparedFeatures:
         """Return a copy without the training rows, for prediction."""
@@ -202,7 +211,7 @@ class Base:
 
     def proba(self, Z: Features) -> Floats:
         """Probabilities (n, k) of prepared rows, none of them zero."""
-        return self.smoothing.smooth(self.experts.proba(Z, np.zeros(n_rows(Z), dtype=np.intp)))
+        return self.smoothing.smooth(self.experts.table(Z)[0].T)
 
 
 @dataclass(frozen=True)

@@ -75,8 +75,9 @@ class SplitModel(LocalModel):
     def __init__(
         self, estimator: Any = None, *, strength: float = STRENGTH, n_jobs: int | None = None
     ) -> None:
-        super().__init__(estimator, n_jobs=n_jobs)
+        self.estimator = estimator
         self.strength = strength
+        self.n_jobs = n_jobs
 
     @staticmethod
     def n_parameters(child_card: int, parent_cards: Sequence[int], n_features: int = 0) -> int:

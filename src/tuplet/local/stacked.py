@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self, final
+from typing import Any, NamedTuple, Self, final
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 from scipy import sparse
 
 from tuplet.core.limits import row_blocks
+from tuplet.core.parallel import run_many
 from tuplet.core.typing import UNKNOWN, Codes, Floats
+from tuplet.joint.collect import outcome_keys
 from tuplet.local.base import Bound, LocalModel
 from tuplet.local.calibration import SmoothedClassifier
 from tuplet.local.logistic import default_estimator, is_additive, linear_predictor, probabilities
 from tuplet.local.onehot import OneHot
 from tuplet.local.prepared import Base, PreparedFeatures, fit_steps, used_rows
-from tuplet.space.features.columns import admit_columns
+from tuplet.space.classes import ClassSpace
+from tuplet.space.features.estimators import admit_columns, seeded
 from tuplet.space.features.inputs import Features, n_rows, put_beside, require_size, take_rows
 
 _PROBES = 512
@@ -59,8 +62,9 @@ class StackedModel(LocalModel):
         parent_labels: Sequence[Sequence[str]] | None = None,
         n_jobs: int | None = None,
     ) -> None:
-        super().__init__(estimator, n_jobs=n_jobs)
+        self.estimator = estimator
         self.parent_labels = parent_labels
+        self.n_jobs = n_jobs
 
     @staticmethod
     def n_parameters(child_card: int, parent_cards: Sequence[int], n_features: int = 0) -> int:
@@ -88,10 +92,11 @@ class StackedModel(LocalModel):
         require_size("Parents as one-hot columns", n_rows(X), sum(self.parent_cards_))
         weights = np.where(child == UNKNOWN, 0.0, 1.0 if sample_weight is None else sample_weight)
         self.one_hot_ = OneHot.fit(parents, self.parent_cards_, weights)
+        self._width = int(self.one_hot_.starts[-1])
         if isinstance(X, PreparedFeatures):
             if X.takes_columns:
                 return self._fit_columns(X, parents, child, sample_weight)
-            X = X.X
+            X = X.given
         estimator = default_estimator(sparse=sparse.issparse(X)) if self.estimator is None else self.estimator
         self.classifier_ = SmoothedClassifier.fit(
             admit_columns(estimator, X, self._width),
@@ -108,7 +113,7 @@ class StackedModel(LocalModel):
         if isinstance(X, PreparedFeatures):
             if X.takes_columns:
                 return np.log(self.regression_.proba(np.hstack([X.Z, self._prepared_columns(parents)])))
-            X = X.X
+            X = X.given
         return self.classifier_.log_proba(self.inputs(X, parents))
 
     def bind(self, X: Features, positions: Sequence[int] | None = None) -> Bound:
@@ -152,11 +157,8 @@ class StackedModel(LocalModel):
         return self._beside(X, np.zeros((n_rows(X), self._width)))
 
     def _beside(self, X: Features, columns: Floats) -> Features:
-        return put_beside(X, columns, self.one_hot_.names(self.parent_labels))
-
-    @property
-    def _width(self) -> int:
-        return int(self.one_hot_.starts[-1])
+        names = self.one_hot_.names(self.parent_labels) if isinstance(X, pd.DataFrame) else ()
+        return put_beside(X, columns, names)
 
     @property
     def _additive(self) -> bool:
@@ -265,9 +267,63 @@ class _Pairs:
 
 def _distinct(codes: Codes, cards: tuple[int, ...]) -> tuple[Codes, npt.NDArray[np.intp]]:
     """Return the distinct rows of codes (r, v), and for each row which of them it is."""
-    if math.prod(cards) < 2**62:
-        key = np.ravel_multi_index(tuple(codes.T), cards)
-        _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
-    else:
-        _, first, inverse = np.unique(codes, axis=0, return_index=True, return_inverse=True)
-    return codes[first], inverse.ravel()
+    _, first, inverse = np.unique(outcome_keys(codes, cards), return_index=True, return_inverse=True)
+    return codes[first], inverse
+
+
+# -- models of several class variables ---------------------------------------------------------------------
+
+
+class Link(NamedTuple):
+    """A class variable and those that it depends on, by position."""
+
+    child: int
+    parents: tuple[int, ...]
+
+
+def fit_links(
+    links: Sequence[Link],
+    X: Features,
+    codes: Codes,
+    sample_weight: Floats | None,
+    *,
+    space: ClassSpace,
+    estimators: Sequence[Any],
+    n_jobs: int | None,
+    seeds: Sequence[int] | None = None,
+) -> list[StackedModel]:
+    """Return a fitted model for each link, fitted side by side by `n_jobs` workers.
+
+    Parameters
+    ----------
+    estimators : sequence of classifiers or None
+        One for each class variable.
+    seeds : sequence of int, optional
+        One for each link, for estimators whose `random_state` was left open.
+    """
+    chosen = [estimators[link.child] for link in links]
+    if seeds is not None:
+        chosen = [seeded(estimator, seed) for estimator, seed in zip(chosen, seeds, strict=True)]
+    tasks = [
+        (estimator, link, space, X, codes, sample_weight)
+        for estimator, link in zip(chosen, links, strict=True)
+    ]
+    return run_many(_fit_link, tasks, n_jobs)
+
+
+def _fit_link(
+    estimator: Any, link: Link, space: ClassSpace, X: Features, codes: Codes, sample_weight: Floats | None
+) -> StackedModel:
+    labels = [[f"{space.names[p]}={label}" for label in space.categories[p]] for p in link.parents]
+    try:
+        return StackedModel(estimator, parent_labels=labels).fit(
+            X,
+            codes[:, list(link.parents)],
+            codes[:, link.child],
+            parent_cards=[space.cards[p] for p in link.parents],
+            child_card=space.cards[link.child],
+            sample_weight=sample_weight,
+        )
+    except Exception as error:
+        error.add_note(f"This happened while fitting the classifier of {space.names[link.child]!r}.")
+        raise

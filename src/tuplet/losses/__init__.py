@@ -9,10 +9,9 @@ Weights and costs that belong to names and labels come in through `Hamming.from_
 from tuplet.losses.abstain import Abstain
 from tuplet.losses.base import Loss
 from tuplet.losses.costs import CostMatrix
-from tuplet.losses.decomposable import DecomposableLoss
+from tuplet.losses.decomposable import DecomposableLoss, Hamming
 from tuplet.losses.fmeasure import FBeta
 from tuplet.losses.general import CallableLoss, CandidateLoss, Jaccard
-from tuplet.losses.hamming import Hamming
 from tuplet.losses.registry import LOSSES, get_loss
 from tuplet.losses.subset import SubsetZeroOne
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tuplet.core.exceptions import InputError
 from tuplet.losses.base import Loss
+from tuplet.losses.decomposable import Hamming
 from tuplet.losses.fmeasure import FBeta
 from tuplet.losses.general import Jaccard
-from tuplet.losses.hamming import Hamming
 from tuplet.losses.subset import SubsetZeroOne
 
 LOSSES: dict[str, Loss] = {

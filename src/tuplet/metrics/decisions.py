@@ -10,7 +10,7 @@ import numpy.typing as npt
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.losses.base import Loss
-from tuplet.losses.hamming import Hamming
+from tuplet.losses.decomposable import Hamming
 from tuplet.losses.registry import get_loss
 from tuplet.losses.subset import SubsetZeroOne
 from tuplet.metrics.encoding import average, check_weights, encode_both, reject_prediction

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, ClassVar, Self, final
 
@@ -24,10 +24,9 @@ from tuplet.metrics.decisions import exact_match
 from tuplet.models.validation import row_index, validate_features, validate_weights
 from tuplet.prediction.joint import JointPrediction
 from tuplet.space.classes import ClassSpace
-from tuplet.space.containers import open_table, require_same_order
-from tuplet.space.features.columns import chooses_columns
+from tuplet.space.containers import listing, open_table, require_same_order
 from tuplet.space.features.encoding import FeatureEncoder, encoder_for
-from tuplet.space.features.estimators import accepts, require_probabilities
+from tuplet.space.features.estimators import accepts, chooses_columns, require_probabilities
 from tuplet.space.features.inputs import Features, as_pandas, n_rows, take_rows
 
 
@@ -97,7 +96,7 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
 
     def _estimators(self, names: tuple[str, ...] | None = None) -> list[Any]:
         """Return the classifiers that get to see X, None for the default; `names` are the class variables."""
-        return [getattr(self, "estimator", None)]
+        return _by_variable(getattr(self, "estimator", None), names)
 
     @property
     def _note(self) -> str:
@@ -323,3 +322,27 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
         tags.target_tags.multi_output = True
         tags.classifier_tags.multi_label = True
         return tags
+
+
+def _by_variable(estimator: Any, names: tuple[str, ...] | None) -> list[Any]:
+    """Return one estimator for each class variable, None for the default.
+
+    Parameters
+    ----------
+    estimator : classifier, mapping of names to classifiers, or None
+        A name may also be the key of a column (0, 1, ...).
+    names : tuple of str, or None
+        The class variables; where they are not known yet the classifiers alone are returned.
+    """
+    if not isinstance(estimator, Mapping):
+        return [estimator] * (1 if names is None else len(names))
+    if names is None:
+        return list(estimator.values())
+    by_name = {str(name): each for name, each in estimator.items()}
+    strange = [name for name in by_name if name not in names]
+    if strange:
+        raise InputError(
+            f"The mapping of estimators names {strange[0]!r}, which is no class variable; these are"
+            f" {listing(names)}."
+        )
+    return [by_name.get(name) for name in names]

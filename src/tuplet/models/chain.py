@@ -19,8 +19,8 @@ from tuplet.joint.base import JointDistribution
 from tuplet.joint.mixture import Mixture
 from tuplet.joint.policies import Enumerate, MonteCarlo
 from tuplet.local.base import Bound, GridBound
+from tuplet.local.stacked import Link, fit_links
 from tuplet.models.base import JointClassifier
-from tuplet.models.one_per_variable import Link, estimators_by_variable, fit_local_models
 from tuplet.space.containers import listing
 from tuplet.space.features.inputs import Features, n_rows
 
@@ -116,9 +116,6 @@ class ChainClassifier(JointClassifier):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _estimators(self, names: tuple[str, ...] | None = None) -> list[Any]:
-        return estimators_by_variable(self.estimator, names)
-
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
         rng = np.random.default_rng(self.random_state)
         self.orders_ = self._choose_orders(rng)
@@ -127,7 +124,16 @@ class ChainClassifier(JointClassifier):
         self.links_ = np.array([[distinct.index(link) for link in chain] for chain in chains])
         self.parents_ = [link.parents for link in distinct]
         seeds = None if self.random_state is None else rng.integers(2**31 - 1, size=len(distinct)).tolist()
-        self.models_ = fit_local_models(self, distinct, X, codes, sample_weight, seeds)
+        self.models_ = fit_links(
+            distinct,
+            X,
+            codes,
+            sample_weight,
+            space=self.space_,
+            estimators=self._estimators(self.space_.names),
+            n_jobs=self.n_jobs,
+            seeds=seeds,
+        )
 
     # -- orders -------------------------------------------------------------------------------------------
 

@@ -19,8 +19,7 @@ from tuplet.joint.base import all_outcomes
 from tuplet.joint.graph import FactorGraph
 from tuplet.joint.inference.engine import Exact
 from tuplet.joint.inference.factor import Problem
-from tuplet.prediction.arguments import row_positions
-from tuplet.prediction.estimates import estimate_text, warn_estimated
+from tuplet.prediction.queries import estimate_text, row_positions, warn_estimated
 from tuplet.prediction.rendering import FAINT, Column, aligned, html_table
 from tuplet.space.classes import ClassSpace
 from tuplet.space.words import chance_text, clip, first_words, shorten

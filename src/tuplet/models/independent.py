@@ -10,8 +10,8 @@ from tuplet.core.parameters import declare
 from tuplet.core.typing import Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
+from tuplet.local.stacked import Link, fit_links
 from tuplet.models.base import JointClassifier
-from tuplet.models.one_per_variable import Link, estimators_by_variable, fit_local_models
 from tuplet.space.features.inputs import Features, n_rows
 
 
@@ -52,12 +52,17 @@ class IndependentClassifier(JointClassifier):
         self.estimator = estimator
         self.n_jobs = n_jobs
 
-    def _estimators(self, names: tuple[str, ...] | None = None) -> list[Any]:
-        return estimators_by_variable(self.estimator, names)
-
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
         links = [Link(j, ()) for j in range(self.space_.n_variables)]
-        self.models_ = fit_local_models(self, links, X, codes, sample_weight)
+        self.models_ = fit_links(
+            links,
+            X,
+            codes,
+            sample_weight,
+            space=self.space_,
+            estimators=self._estimators(self.space_.names),
+            n_jobs=self.n_jobs,
+        )
 
     def _predict_joint(self, X: Features) -> JointDistribution:
         no_parents = np.zeros((n_rows(X), 0), dtype=np.intp)

@@ -14,7 +14,7 @@ from tuplet.joint.base import JointDistribution
 from tuplet.local.stacked import StackedModel
 from tuplet.models.base import JointClassifier
 from tuplet.models.prior import log_marginals, seen_combinations, unseen_mass, with_unseen
-from tuplet.prediction.estimates import warn_outside
+from tuplet.prediction.queries import warn_outside
 from tuplet.space.features.inputs import Features
 
 _LEFT_OUT = 0.2

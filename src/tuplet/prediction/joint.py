@@ -20,9 +20,15 @@ from tuplet.joint.probit import Probit
 from tuplet.losses.decomposable import DecomposableLoss
 from tuplet.losses.subset import SubsetZeroOne
 from tuplet.prediction import rendering
-from tuplet.prediction.arguments import check_count, encode_known, known_text, read_loss, row_positions
 from tuplet.prediction.dependence import conditional_dependence
-from tuplet.prediction.estimates import warn_estimated
+from tuplet.prediction.queries import (
+    check_count,
+    encode_known,
+    known_text,
+    read_loss,
+    row_positions,
+    warn_estimated,
+)
 from tuplet.prediction.reliability import coverage_curve
 from tuplet.prediction.truth import read_truth
 from tuplet.space.classes import ClassSpace

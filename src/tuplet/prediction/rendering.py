@@ -16,7 +16,7 @@ from tuplet.joint.autoregressive import Autoregressive
 from tuplet.joint.base import JointDistribution, Mode
 from tuplet.joint.chain import GridConditional
 from tuplet.joint.search import Search
-from tuplet.prediction.estimates import estimate_text, is_estimated, parts
+from tuplet.prediction.queries import estimate_text, is_estimated, parts
 from tuplet.space.classes import ClassSpace
 from tuplet.space.words import chance_text, clip, combination_texts, is_yes_no, label_texts, shorten
 

@@ -18,9 +18,8 @@ from tuplet.core.typing import Codes, Floats, Seed
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
 from tuplet.joint.inference.engine import Engine, Exact
-from tuplet.local.families import Parametrisation, Score
+from tuplet.local.families import PARAMETRISATIONS, Score
 from tuplet.models.base import JointClassifier
-from tuplet.models.bayesnet.features import ColumnKinds, FeatureViews, MixedFamilyScorer, Role
 from tuplet.models.bayesnet.learning import (
     find_candidates,
     find_graph,
@@ -30,10 +29,10 @@ from tuplet.models.bayesnet.learning import (
     possible_roles,
     shortlisted,
 )
-from tuplet.models.bayesnet.network import FittedNetwork, Graph
+from tuplet.models.bayesnet.mixed_families import MixedFamilyScorer, Role
+from tuplet.models.bayesnet.network import ColumnKinds, FeatureViews, FittedNetwork, Graph
 from tuplet.models.explanation import LocalNetwork
 from tuplet.models.given_edges import Pairs, given_edges
-from tuplet.models.one_per_variable import estimators_by_variable
 from tuplet.space.features.encoding import FeatureEncoder
 from tuplet.space.features.inputs import Features, n_rows
 from tuplet.structure.search import Method
@@ -151,7 +150,7 @@ class BayesNetClassifier(JointClassifier):
     _parameters = declare(
         "estimator required forbidden n_jobs random_state progress",
         max_parents=Whole(at_least=0),
-        parametrisation=("auto", *get_args(Parametrisation)),
+        parametrisation=("auto", *PARAMETRISATIONS),
         criterion=(*get_args(Score), FUNCTION),
         discrete_as=("auto", *get_args(Role)),
         discrete_features=Having("a sequence of names or positions of columns", "__iter__"),
@@ -201,9 +200,6 @@ class BayesNetClassifier(JointClassifier):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.progress = progress
-
-    def _estimators(self, names: tuple[str, ...] | None = None) -> list[Any]:
-        return estimators_by_variable(self.estimator, names)
 
     # -- features -----------------------------------------------------------------------------------------
 

@@ -18,7 +18,8 @@ from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.local.base import configurations
 from tuplet.local.families import FamilyScorer, resolve_criterion
 from tuplet.local.logistic import is_logistic_pipeline
-from tuplet.models.bayesnet.features import FeatureViews, MixedFamilyScorer, Role
+from tuplet.models.bayesnet.mixed_families import MixedFamilyScorer, Role
+from tuplet.models.bayesnet.network import FeatureViews
 from tuplet.space.features.inputs import Features
 from tuplet.structure.candidates import Candidates, Family, candidate_parent_sets
 from tuplet.structure.parents import Edge

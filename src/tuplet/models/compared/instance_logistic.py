@@ -11,9 +11,9 @@ from tuplet.core.typing import Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
 from tuplet.local.onehot import OneHot
+from tuplet.local.stacked import Link, fit_links
 from tuplet.models.base import JointClassifier
 from tuplet.models.neighbors import Neighborhoods
-from tuplet.models.one_per_variable import Link, estimators_by_variable, fit_local_models
 from tuplet.space.features.inputs import Features, n_rows, put_beside
 
 
@@ -79,9 +79,6 @@ class InstanceLogisticClassifier(JointClassifier):
         self.standardize = standardize
         self.n_jobs = n_jobs
 
-    def _estimators(self, names: tuple[str, ...] | None = None) -> list[Any]:
-        return estimators_by_variable(self.estimator, names)
-
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
         near = Neighborhoods.fit(
             X, self.n_neighbors, sample_weight, standardize=self.standardize, n_jobs=self.n_jobs
@@ -90,7 +87,15 @@ class InstanceLogisticClassifier(JointClassifier):
         self.columns_ = OneHot.fit(codes, self.space_.cards, near.weights).columns(codes)
         links = [Link(j, ()) for j in range(self.space_.n_variables)]
         inputs = self._inputs(X, near.among_training() @ self.columns_)
-        self.models_ = fit_local_models(self, links, inputs, codes, sample_weight)
+        self.models_ = fit_links(
+            links,
+            inputs,
+            codes,
+            sample_weight,
+            space=self.space_,
+            estimators=self._estimators(self.space_.names),
+            n_jobs=self.n_jobs,
+        )
 
     def _inputs(self, X: Features, counts: Floats) -> Features:
         """Return what the classifiers see, from counts (n, w) of the neighbours' labels."""

@@ -24,8 +24,8 @@ from tuplet.joint.inference.belief import BeliefPropagation
 from tuplet.joint.inference.engine import Engine, Exact
 from tuplet.joint.inference.factor import Factor
 from tuplet.local.logistic import fit_scaler
+from tuplet.local.stacked import Link, fit_links
 from tuplet.models.base import JointClassifier
-from tuplet.models.one_per_variable import Link, estimators_by_variable, fit_local_models
 from tuplet.space.features.inputs import Features, n_rows, require_size
 
 _EXACT_LABELS = 18
@@ -152,9 +152,6 @@ class OutputCodingClassifier(JointClassifier):
         self.engine = engine
         self.n_jobs = n_jobs
 
-    def _estimators(self, names: tuple[str, ...] | None = None) -> list[Any]:
-        return estimators_by_variable(self.estimator, names)
-
     @property
     def _note(self) -> str:
         return "a decoder's scores, which count x twice: bolder than probabilities"
@@ -164,7 +161,15 @@ class OutputCodingClassifier(JointClassifier):
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
         self._require_binary()
         links = [Link(j, ()) for j in range(self.space_.n_variables)]
-        self.models_ = fit_local_models(self, links, X, codes, sample_weight)
+        self.models_ = fit_links(
+            links,
+            X,
+            codes,
+            sample_weight,
+            space=self.space_,
+            estimators=self._estimators(self.space_.names),
+            n_jobs=self.n_jobs,
+        )
         weights = np.ones(len(codes)) if sample_weight is None else sample_weight
         varies = [len(np.unique(code[code != UNKNOWN])) > 1 for code in codes.T]
         self.coded_ = np.flatnonzero(varies)

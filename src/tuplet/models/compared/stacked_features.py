@@ -16,8 +16,7 @@ from tuplet.local.calibration import SmoothedClassifier
 from tuplet.local.cross_fitting import OutOfFold, cross_fit, inner_folds
 from tuplet.local.logistic import default_estimator
 from tuplet.models.base import JointClassifier
-from tuplet.models.one_per_variable import estimators_by_variable
-from tuplet.space.features.columns import admit_columns
+from tuplet.space.features.estimators import admit_columns
 from tuplet.space.features.inputs import Features, n_rows, put_beside, take_rows
 
 
@@ -71,9 +70,6 @@ class StackedFeaturesClassifier(JointClassifier):
         self.estimator = estimator
         self.n_folds = n_folds
         self.n_jobs = n_jobs
-
-    def _estimators(self, names: tuple[str, ...] | None = None) -> list[Any]:
-        return estimators_by_variable(self.estimator, names)
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
         m = len(codes.T)

@@ -13,7 +13,6 @@ from tuplet.joint.graph import FactorGraph
 from tuplet.local.cross_fitting import cross_fit, inner_folds
 from tuplet.models.base import JointClassifier
 from tuplet.models.independent import IndependentClassifier
-from tuplet.models.one_per_variable import estimators_by_variable
 from tuplet.space.features.inputs import Features, take_rows
 
 _LEAST = 1e-3
@@ -86,9 +85,6 @@ class WeightedStackingClassifier(JointClassifier):
         self.sparsity = sparsity
         self.n_folds = n_folds
         self.n_jobs = n_jobs
-
-    def _estimators(self, names: tuple[str, ...] | None = None) -> list[Any]:
-        return estimators_by_variable(self.estimator, names)
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
         held = cross_fit(

@@ -19,6 +19,7 @@ from tuplet.core.limits import HELD_CELLS, row_blocks
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.inference.engine import Exact
 from tuplet.joint.inference.factor import Factor, Problem, absorb
+from tuplet.local.base import configurations
 from tuplet.models.generative.networks.three_part import ThreePartGraph
 from tuplet.structure.parents import ParentSets, topological_order
 
@@ -53,11 +54,10 @@ def count_tables(
                 f"The table of {names[v]!r} given its {len(members)} parents would have {size:,} cells; lower"
                 " max_parents."
             )
-        family = codes[:, (*members, v)]
-        known = (family != UNKNOWN).all(axis=1)
-        cells = np.ravel_multi_index(tuple(family[known].T), shape)
+        cells = configurations(codes[:, (*members, v)], shape)
+        known = cells != UNKNOWN
         weights = None if sample_weight is None else sample_weight[known]
-        counts = np.bincount(cells, weights, minlength=size).reshape(shape) + float(smoothing)
+        counts = np.bincount(cells[known], weights, minlength=size).reshape(shape) + float(smoothing)
         totals = counts.sum(axis=-1, keepdims=True)
         tables.append(np.where(totals > 0, counts / np.where(totals > 0, totals, 1.0), 1.0 / shape[-1]))
     return tables

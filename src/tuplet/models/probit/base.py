@@ -28,7 +28,7 @@ from tuplet.models.probit.sampling.draws import Draws, MeansAt
 from tuplet.models.probit.sampling.means import MeanSettings
 from tuplet.models.probit.sampling.sampler import label_signs, offsets_of
 from tuplet.models.probit.sampling.summary import combination_table, convergence_of, correlation_table
-from tuplet.prediction.estimates import warn_outside
+from tuplet.prediction.queries import warn_outside
 from tuplet.space.classes import ClassSpace
 from tuplet.space.features.inputs import Features
 

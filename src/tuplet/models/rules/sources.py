@@ -28,8 +28,7 @@ from tuplet.models.base import JointClassifier
 from tuplet.models.independent import IndependentClassifier
 from tuplet.space.classes import ClassSpace
 from tuplet.space.containers import listing
-from tuplet.space.features.columns import chooses_columns
-from tuplet.space.features.estimators import name_of, weight_arguments
+from tuplet.space.features.estimators import chooses_columns, name_of, weight_arguments
 from tuplet.space.features.inputs import Features, n_rows, take_rows
 
 _FLOOR = 1e-6

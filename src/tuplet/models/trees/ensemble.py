@@ -12,7 +12,6 @@ from tuplet.joint.base import JointDistribution
 from tuplet.local.families import Parametrisation
 from tuplet.models.base import JointClassifier
 from tuplet.models.mixtures.base import mixture_of
-from tuplet.models.one_per_variable import estimators_by_variable
 from tuplet.models.trees.learners import TREE_PARAMETERS, make_trees, random_tree
 from tuplet.models.trees.logistic import joints_of
 from tuplet.space.features.inputs import Features, n_rows
@@ -79,9 +78,6 @@ class TreeEnsembleClassifier(JointClassifier):
         self.n_folds = n_folds
         self.random_state = random_state
         self.n_jobs = n_jobs
-
-    def _estimators(self, names: tuple[str, ...] | None = None) -> list[Any]:
-        return estimators_by_variable(self.estimator, names)
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
         rng = np.random.default_rng(self.random_state)

@@ -17,7 +17,6 @@ from tuplet.local.families import Parametrisation
 from tuplet.models.given_edges import Pairs, given_edges
 from tuplet.models.mixtures.base import GrownMixture, MakeSource, MapInference, Sizes
 from tuplet.models.mixtures.growth import ComponentSource
-from tuplet.models.one_per_variable import estimators_by_variable
 from tuplet.models.trees.learners import EDGE_PARAMETERS, TREE_PARAMETERS, TreeLearner, make_trees
 from tuplet.models.trees.logistic import joints_of
 from tuplet.space.features.inputs import Features
@@ -156,9 +155,6 @@ class TreeMixtureClassifier(GrownMixture):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.progress = progress
-
-    def _estimators(self, names: tuple[str, ...] | None = None) -> list[Any]:
-        return estimators_by_variable(self.estimator, names)
 
     @property
     def _sizes(self) -> Sizes:

@@ -17,7 +17,6 @@ from tuplet.local.families import Parametrisation
 from tuplet.models.base import JointClassifier
 from tuplet.models.explanation import LocalNetwork
 from tuplet.models.given_edges import Pairs, given_edges, given_parents
-from tuplet.models.one_per_variable import estimators_by_variable
 from tuplet.models.trees.learners import EDGE_PARAMETERS, TREE_PARAMETERS, make_trees, random_tree
 from tuplet.space.features.inputs import Features
 from tuplet.structure.parents import ParentSets
@@ -132,9 +131,6 @@ class TreeClassifier(JointClassifier):
         self.forbidden = forbidden
         self.random_state = random_state
         self.n_jobs = n_jobs
-
-    def _estimators(self, names: tuple[str, ...] | None = None) -> list[Any]:
-        return estimators_by_variable(self.estimator, names)
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
         rng = np.random.default_rng(self.random_state)

@@ -16,8 +16,16 @@ from scipy import sparse
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.space.containers import listing
-from tuplet.space.features.inputs import Features, as_floats, as_pandas, holds_numbers, n_rows, unused
-from tuplet.space.features.nominal import Nominal, days, kind_of
+from tuplet.space.features.inputs import (
+    Features,
+    as_floats,
+    as_pandas,
+    holds_numbers,
+    kind_of,
+    n_rows,
+    unused,
+)
+from tuplet.space.features.nominal import Nominal, days
 
 
 def declared_columns(X: Any) -> tuple[int, ...]:
@@ -72,12 +80,10 @@ def named_columns(named: Sequence[int | str], names: Sequence[str], known: bool)
 
 
 def as_categories(X: Features, columns: Sequence[int], names: Sequence[str]) -> Features:
-    """Return X with some columns of numbers as pandas categories; itself if there are none.
+    """Return X with some columns of numbers as pandas categories.
 
     `names` are those of all columns, for X without names.
     """
-    if not len(columns):
-        return X
     _require_dense(X)
     frame = X.copy(deep=False) if isinstance(X, pd.DataFrame) else pd.DataFrame(X, columns=list(names))
     for j in columns:

@@ -16,18 +16,18 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import Floats
 from tuplet.space.containers import listing
-from tuplet.space.features.columns import category_limit, takes_frames
-from tuplet.space.features.estimators import accepts, name_of
+from tuplet.space.features.estimators import accepts, category_limit, name_of, takes_frames
 from tuplet.space.features.inputs import (
     Features,
     as_floats,
     as_pandas,
+    kind_of,
     number_columns,
     require_finite,
     require_size,
     unused,
 )
-from tuplet.space.features.nominal import Nominal, days, kind_of
+from tuplet.space.features.nominal import Nominal, days
 
 
 def encoder_for(X: Features, estimators: Sequence[Any]) -> FeatureEncoder | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import narwhals as nw
 import narwhals.dependencies as kinds
@@ -22,6 +22,9 @@ Features: TypeAlias = Any
 
 _NUMBERS = {"integer", "floating", "mixed-integer-float", "boolean", "decimal", "empty"}
 """What pandas calls columns of objects that are all numbers."""
+
+DATES = {"datetime64", "datetime", "date", "period", "timedelta64", "timedelta"}
+"""What pandas calls columns of points in time, and of lengths of it."""
 
 
 def n_rows(X: Features) -> int:
@@ -108,6 +111,15 @@ def holds_numbers(column: pd.Series) -> bool:
     if pd.api.types.is_numeric_dtype(column.dtype):
         return True
     return column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) in _NUMBERS
+
+
+def kind_of(column: pd.Series) -> Literal["number", "date", "nominal"]:
+    """Return what a column holds; booleans are numbers."""
+    if holds_numbers(column):
+        return "number"
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return "nominal"
+    return "date" if pd.api.types.infer_dtype(column, skipna=True) in DATES else "nominal"
 
 
 def number_columns(frame: pd.DataFrame) -> npt.NDArray[np.bool_]:

@@ -1,10 +1,10 @@
-"""One column of a frame: its kind, its values as codes, and their 0/1 columns."""
+"""One column of a frame: dates as numbers, other values as codes, and their 0/1 columns."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import UTC
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,26 +12,16 @@ import pandas as pd
 
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import UNKNOWN, Codes, Floats
-from tuplet.space.features.inputs import holds_numbers
+from tuplet.space.features.inputs import DATES, holds_numbers
 
 _LENGTHS = {"timedelta64", "timedelta"}
-_DATES = {"datetime64", "datetime", "date", "period"} | _LENGTHS
-"""What pandas calls columns of points in time, and of lengths of it."""
-
-
-def kind_of(column: pd.Series) -> Literal["number", "date", "nominal"]:
-    """Return what a column holds; booleans are numbers."""
-    if holds_numbers(column):
-        return "number"
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        return "nominal"
-    return "date" if pd.api.types.infer_dtype(column, skipna=True) in _DATES else "nominal"
+"""What pandas calls columns of lengths of time."""
 
 
 def days(column: pd.Series) -> Floats:
     """Return points in time as days since 1970 in UTC, and lengths of time as days; NaN where missing."""
     kind = pd.api.types.infer_dtype(column, skipna=True)
-    if kind not in _DATES and not column.isna().all():
+    if kind not in DATES and not column.isna().all():
         raise InputError(f"X must hold dates in the column {str(column.name)!r}, as in fit.")
     if kind in _LENGTHS:
         return _in_days(pd.Series(pd.to_timedelta(column)))

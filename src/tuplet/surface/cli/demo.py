@@ -15,7 +15,7 @@ from tuplet.io.loading import load_penguins
 from tuplet.losses.abstain import Abstain
 from tuplet.losses.base import Loss
 from tuplet.losses.costs import CostMatrix
-from tuplet.losses.hamming import Hamming
+from tuplet.losses.decomposable import Hamming
 from tuplet.models.base import JointClassifier
 from tuplet.models.chain import ChainClassifier
 from tuplet.models.independent import IndependentClassifier

@@ -11,10 +11,9 @@ from tuplet.core.exceptions import InputError
 from tuplet.core.typing import Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.probit import Probit
-from tuplet.prediction.arguments import check_count, row_positions
 from tuplet.prediction.dependence import conditional_dependence
-from tuplet.prediction.estimates import warn_estimated
 from tuplet.prediction.joint import JointPrediction
+from tuplet.prediction.queries import check_count, row_positions, warn_estimated
 from tuplet.prediction.reliability import coverage_curve, marginal_bins, mode_bins
 from tuplet.prediction.truth import Truth, read_truth
 from tuplet.space.classes import ClassSpace

@@ -10,8 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 from tuplet.core.atomic_files import write_bytes
 from tuplet.core.exceptions import InputError
 from tuplet.losses.base import Loss
-from tuplet.prediction.arguments import check_count, read_loss
 from tuplet.prediction.joint import JointPrediction
+from tuplet.prediction.queries import check_count, read_loss
 from tuplet.prediction.truth import Truth, read_truth
 from tuplet.space.words import first_words
 from tuplet.surface.pages.page import PlainTable, Section, html_page

@@ -16,8 +16,8 @@ from tuplet.losses.registry import get_loss
 from tuplet.metrics.calibration import expected_calibration_error, marginal_calibration, mode_calibration
 from tuplet.metrics.decisions import exact_match, hamming_score, mean_loss
 from tuplet.metrics.probabilities import joint_log_loss, marginal_log_loss
-from tuplet.prediction.estimates import estimate_text
 from tuplet.prediction.joint import JointPrediction
+from tuplet.prediction.queries import estimate_text
 from tuplet.prediction.reliability import coverage_curve
 from tuplet.prediction.truth import Truth
 from tuplet.space.classes import ClassSpace

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import Codes, Floats, Seed
+from tuplet.local.base import configurations
 from tuplet.space.containers import listing
 from tuplet.structure.parents import ParentSets, find_cycle, topological_order
 
@@ -156,10 +157,8 @@ class Network:
 
     def _configuration(self, v: int, columns: Codes) -> npt.NDArray[np.intp]:
         """Return the number (n,) of the parents' configuration, the last parent running fastest."""
-        number = np.zeros(columns.shape[1], dtype=np.intp)
-        for p in self.parents[v]:
-            number = number * len(self.states[p]) + columns[p]
-        return number
+        parents = list(self.parents[v])
+        return configurations(columns[parents].T, [len(self.states[p]) for p in parents])
 
     def __repr__(self) -> str:
         n, n_edges = self.n_variables, sum(map(len, self.parents))
