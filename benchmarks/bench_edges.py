@@ -79,7 +79,7 @@ def main() -> None:
     chosen = TreeClassifier().fit(X, codes)
     settings = TreeSettings("split", chosen.C_, chosen.C_shared_, chosen.C_shift_, 3, None, None)
     trees = LogisticTreeLearner(X, codes, (2,) * codes.shape[1], None, settings)
-    folds = [held == 0 for held in trees.shares.T]
+    folds = [held == 0 for _, held in trees.shares]
     Z, m = trees.Z[:-1], codes.shape[1]
 
     def separate(fit: Callable[..., np.ndarray], C: float) -> np.ndarray:
