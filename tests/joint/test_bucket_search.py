@@ -38,7 +38,7 @@ def test_the_search_finds_the_best_outcomes_however_narrow_its_tables(width):
 
 
 def test_factors_of_single_rows_are_searched_too(monkeypatch):
-    monkeypatch.setattr("tuplet.joint.bucket_search._CELLS", 100)
+    monkeypatch.setattr("tuplet.joint.bucket_search.LISTED_CELLS", 100)
     rng = np.random.default_rng(0)
     cards = (2, 3, 2, 4, 2)
     scopes = [(0, 1), (1, 2, 3), (4, 3), (2, 0), (1,), ()]

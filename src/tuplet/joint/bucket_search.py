@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tuplet.core.limits import LISTED_CELLS, rows_per_block
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.inference.factor import AnyFactor, Problem, RuleFactor
 from tuplet.joint.inference.plan import Scope, cheapest_plan
@@ -26,9 +27,6 @@ from tuplet.joint.search_kernels import search_rows
 _STAGES = ((2**11, 2**11), (2**14, 2**14), (2**17, 2**62))
 """Cells of a bucket's part, and nodes of a row before the next stage. Wide parts bound better and cost more;
 most rows need no more than the first stage."""
-
-_CELLS = 2**24
-"""Cells of factors that differ between rows and are held at once."""
 
 
 class Part(NamedTuple):
@@ -224,7 +222,7 @@ class BucketSearch:
 
         A negative number, minus one minus that, means that the search ended on its budget.
         """
-        step = len(rows) if self._shared else max(1, _CELLS // sum(self._buckets.sizes))
+        step = len(rows) if self._shared else rows_per_block(sum(self._buckets.sizes), LISTED_CELLS)
         nodes = np.zeros(len(rows), dtype=np.intp)
         run: Any = search_rows  # the arguments are in its order
         arrays = (*self._buckets.arrays, *self._long())

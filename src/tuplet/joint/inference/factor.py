@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tuplet.core.exceptions import ImpossibleEvidenceError, InputError
+from tuplet.core.limits import FEW_OUTCOMES
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 
-_LONG = 2**12
+_LONG = FEW_OUTCOMES
 """Cells of a rule's table beyond which it is not built: hidden variables run along the rule instead."""
 
 

@@ -23,6 +23,7 @@ import numpy.typing as npt
 from scipy.special import logsumexp
 
 from tuplet.core.exceptions import IntractableError
+from tuplet.core.limits import BLOCK_CELLS, PASS_CELLS, TABLE_CELLS, row_blocks
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.inference.belief import BeliefPropagation
 from tuplet.joint.inference.engine import Engine, Exact
@@ -42,13 +43,13 @@ _HOPELESS = 1e-7
 """Error from which on extended precision, some three digits more, is not tried."""
 
 
-def choose_engine(problem: Problem, max_cells: int = 2**23) -> Engine:
+def choose_engine(problem: Problem, max_cells: int = 2 * TABLE_CELLS) -> Engine:
     """Choose how sums over rules are made.
 
     That is the exact engine with the fewest cells, and belief propagation, which estimates, where none of
     them fits into `max_cells` cells of one row.
     """
-    exact = Exact(max_table=max_cells, chunk_cells=2**21)
+    exact = _exact(max_cells)
     cells = exact.n_cells(problem)
     if any(_has_bit(rule) for rule in problem.rules):
         signed = SignedElimination(exact)
@@ -81,8 +82,8 @@ class SignedElimination(Engine):
     array([6.4])
     """
 
-    exact: Exact = field(default_factory=lambda: Exact(max_table=2**23, chunk_cells=2**21))
-    chunk_cells: int = 2**23
+    exact: Exact = field(default_factory=lambda: _exact(2 * TABLE_CELLS))
+    chunk_cells: int = BLOCK_CELLS
 
     tolerance = 0.0
 
@@ -119,10 +120,8 @@ class SignedElimination(Engine):
         log_z, error = np.empty(problem.n), np.empty(problem.n)
         layout = _Layout.of(problem)
         passes = _Passes(layout, problem, dtype)
-        step = max(1, self.chunk_cells // layout.n_cells)
         with np.errstate(all="ignore"):
-            for start in range(0, problem.n, step):
-                rows = slice(start, min(start + step, problem.n))
+            for rows in row_blocks(problem.n, layout.n_cells, self.chunk_cells):
                 flat[rows], log_z[rows], error[rows] = passes.sums(rows)
         return flat, log_z, error
 
@@ -153,6 +152,11 @@ class SignedElimination(Engine):
             threshold = rng.random(len(codes)) * cumulative[:, -1]
             codes[:, j] = (cumulative[:, :-1] <= threshold[:, None]).sum(axis=1)
         return codes.reshape(size, n, m)
+
+
+def _exact(max_cells: int) -> Exact:
+    """Return the engine without signs; tables of rules are large, and so are its chunks."""
+    return Exact(max_table=max_cells, chunk_cells=2 * PASS_CELLS)
 
 
 def _has_bit(rule: RuleFactor) -> bool:
