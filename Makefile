@@ -12,7 +12,7 @@ endif
 OLDEST_PYTHON ?= python3.11
 PYTHONS ?= $(shell for python in python3.11 python3.12 python3.13; do if $$python -c '' 2>/dev/null; then echo $$python; fi; done)
 
-.PHONY: help setup kernels demo test test-fresh test-cpus test-slow test-deep test-cluster test-pythons test-oldest test-wheel golden check snapshot lint types imports format bench docs clean
+.PHONY: help setup kernels demo test test-fresh test-cpus test-slow test-deep test-cluster test-pythons test-oldest test-wheel check snapshot lint types imports format bench docs clean
 help:            ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
 
@@ -72,11 +72,6 @@ test-oldest: .venv-oldest/ready ## the test suite with the oldest supported vers
 
 test-wheel: setup ## build sdist and wheel, install the wheel into an empty environment and use it there
 	$(BIN)/python tests/wheel/build_and_use.py
-
-# The commit before the modules were merged and moved.
-BASE ?= 25841f1
-golden: setup    ## compare the predictions of all models with those of the commit BASE
-	$(BIN)/python tests/golden.py against $(BASE)
 
 check: lint types imports test  ## what CI runs
 
