@@ -1,5 +1,9 @@
 """Answers do not depend on the sizes of blocks, and the working memory bounds these."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -39,6 +43,19 @@ def test_blocks_are_all_rows_in_order(n, width, cells):
     blocks = list(row_blocks(n, width, cells))
     assert [i for block in blocks for i in range(n)[block]] == list(range(n))
     assert all((block.stop - block.start) * width <= max(cells, width) for block in blocks)
+
+
+@pytest.mark.parametrize(("setting", "expected"), [({}, 1024), ({"SKLEARN_WORKING_MEMORY": "64"}, 64)])
+def test_the_working_memory_is_known_without_importing_scikit_learn(setting, expected):
+    script = (
+        "import sys; from tuplet.core.limits import working_cells; before = working_cells();"
+        "assert 'sklearn' not in sys.modules; import sklearn; assert working_cells() == before; print(before)"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "SKLEARN_WORKING_MEMORY"}
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment | setting, capture_output=True, text=True, check=True
+    )
+    assert int(done.stdout) == expected * 2**17
 
 
 def test_one_array_may_be_as_large_as_the_working_memory():

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from joblib import parallel_config
+from joblib import effective_n_jobs, parallel_config
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.naive_bayes import GaussianNB
 from threadpoolctl import threadpool_limits
@@ -391,3 +391,12 @@ def alive(pid):
     except OSError:
         return False
     return "zombie" not in Path(f"/proc/{pid}/status").read_text() if Path("/proc").exists() else True
+
+
+def inner_workers():
+    return effective_n_jobs(None)
+
+
+def test_work_inside_of_a_task_runs_in_turn_wherever_the_task_runs():
+    with parallel_config(backend="loky", n_jobs=2):
+        assert run_many(inner_workers, [()] * 4) == [1] * 4  # in this process, as little work starts no other

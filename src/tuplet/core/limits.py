@@ -1,12 +1,15 @@
 """What one call may need: sizes of blocks, of arrays and of tables, all in cells of 8 bytes.
 
-One call needs at most the working memory beyond its data and its answer. That is the `working_memory` of
-scikit-learn, in MiB: `sklearn.set_config(working_memory=256)`, `sklearn.config_context(working_memory=256)`,
-or the environment variable `SKLEARN_WORKING_MEMORY`, which worker processes read, too. Work on many rows is
-cut into blocks, of which a call holds a few at a time; less memory means smaller blocks. More than the
-default of 1,024 MiB makes no block larger, since larger ones are not faster, but permits larger arrays of a
-single piece (`largest_array`). Answers do not depend on the sizes of blocks; only the draws that a seed
-gives can.
+Queries of distributions, and what models do between their estimators and these, need at most the working
+memory beyond their data and their answers. Predictions of estimators, and the probabilities of all
+combinations of a powerset or a shared forest, are arrays of all rows.
+
+The working memory is that of scikit-learn, in MiB: `sklearn.set_config(working_memory=256)`,
+`sklearn.config_context(working_memory=256)`, or the environment variable `SKLEARN_WORKING_MEMORY`, which
+worker processes read, too. Work on many rows is cut into blocks, of which a call holds a few at a time; less
+memory means smaller blocks. More than the default of 1,024 MiB makes no block larger, since larger ones are
+not faster, but permits larger arrays of a single piece (`largest_array`). Answers do not depend on the sizes
+of blocks; only the draws that a seed gives can.
 
 Other limits are no matter of memory alone: beyond them a query would take too long, or is answered in another
 way. They are constants, since the answer may depend on them.
@@ -14,6 +17,8 @@ way. They are constants, since the answer may depend on them.
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator
 
 BLOCK_CELLS = 2**22
@@ -27,6 +32,9 @@ CACHE_CELLS = 2**16
 
 _BLOCKS = 32
 """Blocks that a call may hold at a time."""
+
+_DEFAULT_MIB = 1024
+"""The working memory of scikit-learn where nothing sets it."""
 
 _LARGEST_ARRAY = 2**27
 """Cells of an array of a single piece (1 GiB) that is never refused."""
@@ -49,10 +57,12 @@ FEW_OUTCOMES = 2**12
 
 def working_cells() -> int:
     """Return the cells of the working memory."""
-    # Not at the top: forms are used without scikit-learn, which takes a while to import.
-    from sklearn import get_config
+    if "sklearn" in sys.modules:
+        from sklearn import get_config
 
-    return int(get_config()["working_memory"] * 2**17)
+        return int(get_config()["working_memory"] * 2**17)
+    # Distributions are used without scikit-learn, too, which takes most of a second to import.
+    return int(os.environ.get("SKLEARN_WORKING_MEMORY", _DEFAULT_MIB)) * 2**17
 
 
 def block_cells(cells: int = BLOCK_CELLS) -> int:

@@ -244,7 +244,8 @@ def _in_threads(function: Callable[..., T], tasks: list[tuple[Any, ...]], number
 
 
 def _run_one(function: Callable[..., T], task: tuple[Any, ...]) -> T:
-    with one_blas_thread():
+    """Do one task of several that run side by side: what is parallel in it runs in turn."""
+    with parallel_config(backend="sequential"), one_blas_thread():
         return function(*task)
 
 

@@ -7,7 +7,6 @@ to, and those that they are evaluated with.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,6 +18,7 @@ from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import BernoulliNB, CategoricalNB, ComplementNB, GaussianNB, MultinomialNB
 
+from tuplet.core import clock
 from tuplet.core.exceptions import InputError
 from tuplet.core.parallel import run_in_batches
 from tuplet.core.typing import UNKNOWN, Codes, Floats, Seed
@@ -99,7 +99,7 @@ class FamilyScorer:
         Families that are scored side by side: by threads where all classifiers of a family are fitted at once
         (see `SplitModel`), otherwise by processes.
     deadline : float, optional
-        Value of `time.monotonic()` from which on parametrisations are not compared any more: children that
+        Value of `clock.now()` from which on parametrisations are not compared any more: children that
         have none by then get "inputs".
     random_state : int, Generator or None
         Of the folds, and of estimators whose own `random_state` was left at None.
@@ -309,7 +309,7 @@ class FamilyScorer:
             self._chosen_for[c] = "inputs" if self._is_late() else next(kinds)
 
     def _is_late(self) -> bool:
-        return self.deadline is not None and time.monotonic() > self.deadline
+        return clock.is_over(self.deadline)
 
     def _trial(self, child: int) -> tuple[Codes, list[int]]:
         """Parents by which to choose a parametrisation: the two with the most information about the child."""

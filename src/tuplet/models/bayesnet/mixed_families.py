@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,6 +11,7 @@ from typing import Literal, TypeAlias, cast, final
 
 import numpy as np
 
+from tuplet.core import clock
 from tuplet.core.typing import Codes, Floats
 from tuplet.local.base import LocalModel
 from tuplet.local.families import FamilyScorer, mutual_information
@@ -46,7 +46,7 @@ class MixedFamilyScorer:
     max_features : int
         Largest number of features among the parents of a child.
     deadline : float, optional
-        Value of `time.monotonic()` from which on roles are not compared any more.
+        Value of `clock.now()` from which on roles are not compared any more.
 
     Notes
     -----
@@ -168,7 +168,7 @@ class MixedFamilyScorer:
     def _choose(self, child: int) -> Role:
         if len(self.scorers) == 1:
             return next(iter(self.scorers))
-        late = self.deadline is not None and time.monotonic() > self.deadline
+        late = clock.is_over(self.deadline)
         if late or self._any.bound is None or not self._splits("parents", child):
             return "inputs"
         trials, plain = self._trials(child), self.scorers["inputs"]
