@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import pickle
 import threading
-import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -24,7 +23,7 @@ from sklearn import config_context, get_config
 from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
-from tuplet.core import processes
+from tuplet.core import clock, processes
 from tuplet.core.clusters import cluster_workers
 from tuplet.core.exceptions import TupletError
 from tuplet.core.processes import CrashedError, Workers
@@ -283,11 +282,11 @@ class _Batch:
     def _share(self) -> None:
         """Do tasks here, and let workers join in if that is worth it."""
         helper = threading.Thread(target=self._collect, args=(self.number - 1,), daemon=True)
-        start = time.perf_counter()
+        start = clock.now()
         while (places := self._take(from_back=False)) and not self._failures:
             for place in places:
                 self._answers[place] = _run_one(self.function, self.tasks[place])
-            if helper.ident is None and self._worth_help((time.perf_counter() - start) / (places[-1] + 1)):
+            if helper.ident is None and self._worth_help((clock.now() - start) / (places[-1] + 1)):
                 helper.start()
         if helper.ident is not None:
             helper.join()
