@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
@@ -236,12 +236,14 @@ MODELS = [
 @pytest.mark.parametrize("estimator", MODELS)
 @pytest.mark.parametrize("child_card", [2, 3])
 def test_bound_model_equals_predict_proba_of_the_assembled_columns(estimator, child_card):
-    model, X, _, _ = fitted(estimator, child_card=child_card)
+    model, X, known, child = fitted(estimator, child_card=child_card)
     rng = np.random.default_rng(1)
     rows = rng.integers(len(X), size=300)
     parents = np.column_stack([rng.integers(card, size=300) for card in (2, 3)])
+    by_hand = clone(default_estimator() if estimator is None else estimator)
+    by_hand.fit(np.concatenate([X, model.one_hot_.columns(known)], axis=1), child)
     columns = np.concatenate([X[rows], model.one_hot_.columns(parents)], axis=1)
-    proba, calibration = model.classifier_.estimator.predict_proba(columns), model.classifier_.calibration
+    proba, calibration = by_hand.predict_proba(columns), model.classifier_.calibration
     expected = np.log(model.classifier_.smooth(calibration.apply(proba) if calibration else proba))
     answer = model.bind(X)(rows, parents)
     np.testing.assert_allclose(answer, expected, atol=1e-10)

@@ -42,6 +42,7 @@ KERNELS = (
     "tuplet.local.logistic_kernels",
     "tuplet.joint.search_kernels",
     "tuplet.models.generative.networks.kernels",
+    "tuplet.models.leaf_kernels",
     "tuplet.structure.kernels",
 )
 """All modules with compiled functions."""

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Self, final
+from typing import Any, Self, final
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
 from tuplet.core.exceptions import InputError
-from tuplet.core.limits import PASS_CELLS, row_blocks
+from tuplet.core.limits import CACHE_CELLS, PASS_CELLS, row_blocks
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import JointDistribution, Ranking, category_offsets
 from tuplet.joint.collect import collect, distinct, outcome_keys, positions, repeated, tally
+
+_ROUNDING = 1e-14
+"""How far the sum of weights may be from 1 by rounding; such weights are not divided by it again."""
 
 
 @final
@@ -108,8 +111,40 @@ class Atoms(JointDistribution):
         chosen, weights = collect(outcome_keys(codes, cards), _normalised(weights.T))
         return cls._trusted(cards, codes[np.arange(len(codes))[:, None], chosen], weights)
 
+    @classmethod
+    def from_weights(cls, cards: tuple[int, ...], codes: Codes, weights: Floats) -> Atoms:
+        """Atoms (a, m), distinct and the same for all rows, with weights (n, a) that are not negative.
+
+        For classifiers of combinations, whose weights are probabilities already: their logarithms, which
+        marginals do not need, are taken on first use.
+        """
+        total = weights.sum(axis=1, keepdims=True)
+        if not (np.isfinite(total) & (total > 0)).all():
+            raise InputError("Atoms: the weights of a row must be finite and not all zero.")
+        if np.abs(total - 1.0).max(initial=0.0) > _ROUNDING:
+            weights = weights / total
+        atoms = object.__new__(cls)
+        for name, value in (("cards", cards), ("codes", codes[None]), ("_weights", weights)):
+            object.__setattr__(atoms, name, value)
+        return atoms
+
+    def __getattr__(self, name: str) -> Floats:
+        """Take the logarithms of weights that were given as such."""
+        if name != "log_weights" or "_weights" not in self.__dict__:
+            raise AttributeError(f"Atoms has no attribute {name!r}.")
+        with np.errstate(divide="ignore"):
+            object.__setattr__(self, "log_weights", np.log(self.__dict__["_weights"]))
+        return self.__dict__["log_weights"]
+
+    @property
+    def weights(self) -> Floats:
+        """Probabilities of the atoms (n, a)."""
+        given = self.__dict__.get("_weights")
+        return np.exp(self.log_weights) if given is None else given
+
     def __len__(self) -> int:
-        return len(self.log_weights)
+        given = self.__dict__.get("_weights")
+        return len(self.log_weights if given is None else given)
 
     def _take(self, rows: npt.NDArray[np.intp]) -> Self:
         codes = self.codes if self._shared else self.codes[rows]
@@ -195,7 +230,7 @@ class Atoms(JointDistribution):
 
     def _flat_marginals(self) -> Floats:
         if self._shared:
-            flat = np.exp(self.log_weights) @ indicator(self.codes[0], self.cards)
+            flat = self.weights @ indicator(self.codes[0], self.cards)
         else:
             flat = np.zeros((len(self), sum(self.cards)))
             for rows, columns, weights in self._columns():
@@ -218,7 +253,7 @@ class Atoms(JointDistribution):
         m, n, cards = self.n_variables, len(self), self.cards
         pairs = {(i, j): np.empty((n, cards[i], cards[j])) for i in range(m) for j in range(i + 1, m)}
         if self._shared:
-            weights = np.exp(self.log_weights).T.copy()  # (a, n): turned once, read for every variable
+            weights = self.weights.T.copy()  # (a, n): turned once, read for every variable
             for i in range(m - 1):
                 sizes = tuple(cards[i] * card for card in cards[i + 1 :])
                 cells = self.codes[0, :, i, None] * np.array(cards[i + 1 :]) + self.codes[0, :, i + 1 :]
@@ -239,7 +274,7 @@ class Atoms(JointDistribution):
             atom, variable = np.nonzero(positive)
             column = variable * (m + 1) + positive.sum(axis=1)[atom]
             cells = sparse.csr_array((np.ones(len(atom)), (atom, column)), shape=(len(positive), m * (m + 1)))
-            return (np.exp(self.log_weights) @ cells).reshape(n, m, m + 1)
+            return (self.weights @ cells).reshape(n, m, m + 1)
         answer = np.empty((n, m, m + 1))
         for rows, columns, weights in self._columns():
             positive = columns == 1
@@ -251,7 +286,7 @@ class Atoms(JointDistribution):
     def entropy(self) -> Floats:
         """See `JointDistribution.entropy`."""
         finite = np.where(np.isneginf(self.log_weights), 0.0, self.log_weights)
-        return np.maximum(0.0, -(np.exp(self.log_weights) * finite).sum(axis=1))
+        return np.maximum(0.0, -(self.weights * finite).sum(axis=1))
 
     def _columns(self) -> Iterator[tuple[slice, Codes, Floats]]:
         """Yield blocks of rows (slice), the codes of their own atoms (m, r, a) and their weights (r, a)."""
@@ -280,7 +315,7 @@ class Atoms(JointDistribution):
         return Ranking(codes, log_prob, np.ones(len(self), bool))
 
     def _sample(self, size: int, rng: np.random.Generator) -> Codes:
-        cumulative = np.cumsum(np.exp(self.log_weights), axis=1)
+        cumulative = np.cumsum(self.weights, axis=1)
         uniform = rng.random((size, len(self))) * cumulative[:, -1]
         chosen = np.empty((len(self), size), dtype=np.intp)
         for i, row in enumerate(cumulative):
@@ -298,10 +333,14 @@ class Atoms(JointDistribution):
         return self
 
 
-def indicator(outcomes: Codes, cards: tuple[int, ...]) -> sparse.csr_array:
-    """Which values outcomes (a, m) have, as a 0/1 matrix (a, sum of cards); sparse, as both may be many."""
+def indicator(outcomes: Codes, cards: tuple[int, ...]) -> Any:
+    """Which values outcomes (a, m) have, as a 0/1 matrix (a, sum of cards), sparse if it is large."""
     a, m = outcomes.shape
     columns = outcomes + category_offsets(cards)[:-1]
+    if a * sum(cards) <= CACHE_CELLS:
+        dense = np.zeros((a, sum(cards)))
+        dense[np.arange(a)[:, None], columns] = 1.0
+        return dense
     parts = (np.ones(a * m), columns.ravel(), np.arange(0, a * m + 1, m))
     return sparse.csr_array(parts, shape=(a, sum(cards)))
 

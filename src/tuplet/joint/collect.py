@@ -36,6 +36,22 @@ def outcome_keys(codes: Codes, cards: tuple[int, ...]) -> npt.NDArray[np.int64]:
     return keys
 
 
+def distinct_outcomes(codes: Codes, cards: tuple[int, ...]) -> tuple[Codes, npt.NDArray[np.intp]]:
+    """Distinct outcomes (a, m) of codes (n, m) in lexicographic order, and which of them each row is (n,).
+
+    `UNKNOWN` is a value like any other, before the others.
+
+    Examples
+    --------
+    >>> distinct_outcomes(np.array([[1, 0], [-1, 1], [1, 0]]), (2, 2))
+    (array([[-1,  1],
+           [ 1,  0]]), array([1, 0, 1]))
+    """
+    keys = outcome_keys(codes + 1, tuple(card + 1 for card in cards))
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    return codes[first], inverse
+
+
 def positions(listed: Codes, wanted: Codes, cards: tuple[int, ...]) -> npt.NDArray[np.intp]:
     """Where outcomes (..., m) stand in a list (a, m) of distinct ones; `UNKNOWN` where they do not.
 

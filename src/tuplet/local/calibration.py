@@ -13,9 +13,11 @@ from sklearn import config_context
 from sklearn.base import clone
 
 from tuplet.core.exceptions import InputError
+from tuplet.core.limits import CACHE_CELLS, row_blocks
 from tuplet.core.parallel import one_blas_thread
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.local.cross_fitting import Fold, Positions, cross_fit, numbered_folds
+from tuplet.local.logistic import is_additive, linear_predictor, probabilities
 from tuplet.space.features.estimators import (
     is_one_of,
     last_step,
@@ -334,13 +336,26 @@ class SmoothedClassifier:
 
     def log_proba(self, inputs: Features) -> Floats:
         """Log-probabilities (n, k)."""
-        require_size(f"The probabilities of {self.card:,} categories", n_rows(inputs), self.card)
+        proba = self.smoothed_proba(inputs)
+        return np.log(proba, out=proba)
+
+    def smoothed_proba(self, inputs: Features) -> Floats:
+        """Probabilities (n, k), none of them zero."""
+        n = n_rows(inputs)
+        require_size(f"The probabilities of {self.card:,} categories", n, self.card)
         if self.estimator is None:
-            return np.repeat(np.log(self.smooth(np.ones((1, len(self.classes))))), n_rows(inputs), axis=0)
-        return np.log(self.smooth(self.proba(inputs)))
+            return np.repeat(self.smooth(np.ones((1, len(self.classes)))), n, axis=0)
+        if not is_additive(self.estimator) or not isinstance(inputs, np.ndarray):
+            return self.smooth(self.proba(inputs))
+        answer = np.empty((n, self.card))
+        for rows in row_blocks(n, self.card, CACHE_CELLS):  # the many passes of a softmax stay in the cache
+            answer[rows] = self.smooth(self.proba(inputs[rows]))
+        return answer
 
     def proba(self, inputs: Features) -> Floats:
         """Probabilities (n, c) of the seen classes, calibrated but not smoothed."""
+        if is_additive(self.estimator):
+            return probabilities(linear_predictor(self.estimator, inputs))
         with one_blas_thread():  # chains are evaluated when they are queried, after `predict_joint`
             proba = np.array(self.estimator.predict_proba(inputs), dtype=float)  # a copy: it is changed below
         if proba.shape[1] != len(self.classes):

@@ -102,9 +102,14 @@ def linear_predictor(estimator: Any, inputs: Any) -> Floats:
 
     Shape (n, c), or (n, 1) for two classes: the logit of the second.
     """
-    decision = _evaluate(estimator, inputs)
-    if decision is None:
-        decision = np.asarray(estimator.decision_function(inputs), dtype=float)
+    if type(estimator) is LogisticRegression and isinstance(inputs, np.ndarray):
+        # Without scikit-learn's checks of the inputs, which take several times as long as the product for
+        # the dozens of small classifiers of a chain.
+        logits = np.asarray(inputs @ estimator.coef_.T)
+        logits += estimator.intercept_
+        if np.isfinite(logits.sum()):
+            return logits
+    decision = np.asarray(estimator.decision_function(inputs), dtype=float)
     return decision.reshape(len(decision), -1)
 
 
@@ -128,26 +133,3 @@ def _keeps_parents(step: Any) -> bool:
 
 def _is_softmax(estimator: LogisticRegression) -> bool:
     return estimator.solver != "liblinear" and getattr(estimator, "multi_class", "auto") != "ovr"
-
-
-def _evaluate(estimator: Any, inputs: Any) -> Floats | None:
-    """Return `decision_function` of the default pipeline in plain numpy, None where it does not apply.
-
-    A chain evaluates dozens of small classifiers for each batch, whose checks of their input take several
-    times as long as the arithmetic.
-    """
-    steps = [step for _, step in estimator.steps] if isinstance(estimator, Pipeline) else [estimator]
-    if not isinstance(inputs, np.ndarray) or np.isnan(inputs).any():
-        return None
-    for step in steps[:-1]:
-        if type(step) is StandardScaler and step.with_mean and step.with_std:
-            inputs = (inputs - step.mean_) / step.scale_
-        elif type(step) is not SimpleImputer or not _leaves_alone(step):
-            return None
-    return np.asarray(inputs @ steps[-1].coef_.T + steps[-1].intercept_)
-
-
-def _leaves_alone(imputer: SimpleImputer) -> bool:
-    """Return whether input without NaN comes out of an imputer as it is."""
-    kept = not imputer.add_indicator and not np.isnan(imputer.statistics_).any()
-    return kept and imputer.missing_values is not None and bool(np.isnan(imputer.missing_values))

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn import config_context
 from sklearn.base import clone
+from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
 
 from tuplet.core.limits import HELD_CELLS
 from tuplet.core.parallel import run_many
@@ -27,7 +28,7 @@ from tuplet.space.features.estimators import (
     is_column_wise,
     last_step,
     require_probabilities,
-    weight_arguments,
+    weight_keys,
 )
 from tuplet.space.features.inputs import Features, n_rows, require_size, take_rows
 
@@ -54,8 +55,7 @@ class PreparedFeatures:
         The estimator for each block; None if X has no columns, or no row has a label: then frequencies are
         used.
     takes_columns : bool
-        Whether further columns can stand beside Z in a fit: the classifiers are compiled regressions, and
-        the steps treat each column by itself.
+        Whether further columns can stand beside Z in a fit: the steps treat each column by itself.
     layout : BayesLayout or None
         How the classifiers take rows; None if as the steps return them.
     X : features, n rows, or None
@@ -99,12 +99,28 @@ class PreparedFeatures:
             return cls(None, None, X=X, Z=np.zeros((n_rows(X), 0)))
         steps, classifier = None, last_step(estimator)
         if isinstance(estimator, Pipeline) and len(estimator.steps) > 1:
-            steps = fit_steps(estimator, X, child, weight)
-        Z = X if steps is None else steps.transform(X)
+            steps = fit_steps(estimator[:-1], X, child, weight)
+        Z = apply_steps(steps, X)
         batch = make_batch(classifier, Z, weight)
-        columns = isinstance(batch, LogisticBatch) and is_column_wise(estimator)
         layout = batch.layout if isinstance(batch, BayesBatch) else None
+        columns = is_column_wise(estimator) and layout is None
         return cls(steps, classifier, columns, layout, X, Z if batch is None else batch.rows, batch)
+
+    @classmethod
+    def make_unbatched(cls, estimator: Any, X: Features, weight: Floats | None = None) -> PreparedFeatures:
+        """Prepare rows for classifiers that get columns of parents beside them and are fitted one by one.
+
+        Steps that treat each column by itself are fitted here, to all rows. Others have to see the columns
+        of the parents too, so they remain a part of the classifier.
+        """
+        if isinstance(X, PreparedFeatures):
+            return X
+        has_steps = isinstance(estimator, Pipeline) and len(estimator.steps) > 1
+        if not has_steps or not is_column_wise(estimator) or not X.shape[1]:
+            return cls(None, estimator, True, X=X, Z=X)
+        require_probabilities(estimator)
+        steps = fit_steps(estimator[:-1], X, None, weight)
+        return cls(steps, last_step(estimator), True, X=X, Z=apply_steps(steps, X))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -127,8 +143,12 @@ class PreparedFeatures:
             return X.Z
         if self.classifier is None:
             return np.zeros((n_rows(X), 0))
-        Z = X if self.steps is None else self.steps.transform(X)
+        Z = apply_steps(self.steps, X)
         return Z if self.layout is None else self.layout.encode(Z)
+
+    def further(self, X: Features) -> PreparedFeatures:
+        """Return further rows, prepared once for all models that share these steps."""
+        return X if isinstance(X, PreparedFeatures) else replace(self.without_rows(), X=X, Z=self.ready(X))
 
     def take(self, rows: Codes) -> PreparedFeatures:
         """Return some rows, by position in increasing order, to be predicted."""
@@ -243,14 +263,54 @@ class ManyClassifiers:
 # -- steps before the classifier ---------------------------------------------------------------------------
 
 
-def fit_steps(estimator: Pipeline, X: Features, child: Codes, weight: Floats | None) -> Pipeline:
-    """Fit a clone of all steps but the last to the rows whose child (n,) is known and that have weight."""
-    used = used_rows(child, weight)
-    steps = Pipeline(clone(estimator).steps[:-1])
-    named = weight_arguments(estimator, None if weight is None else weight[used])
-    kept = {key: value for key, value in named.items() if key.split("__")[0] in steps.named_steps}
-    with config_context(enable_metadata_routing=False):  # the arguments name their steps already
-        return steps.fit(take_rows(X, used), child[used], **kept)
+def fit_steps(steps: Pipeline, X: Features, child: Codes | None, weight: Floats | None) -> Pipeline | None:
+    """Fit a clone of the steps to the rows whose child (n,) is known and that have weight.
+
+    Without a child, for steps that do not use labels, to all rows that have weight.
+    """
+    used = used_rows(np.zeros(n_rows(X), dtype=np.intp) if child is None else child, weight)
+    if not used.all():
+        X, child = take_rows(X, used), None if child is None else child[used]
+        weight = None if weight is None else weight[used]
+    fitted = []
+    for name, step in steps.steps:
+        if step not in (None, "passthrough"):
+            weights = {} if weight is None else dict.fromkeys(weight_keys(step), weight)
+            fitted.append((name, clone(step).fit(X, child, **weights)))
+            if len(fitted) < len(steps.steps):
+                X = apply_steps(Pipeline(fitted[-1:]), X)
+    return Pipeline(fitted) if fitted else None
+
+
+def apply_steps(steps: Pipeline | None, X: Features) -> Features:
+    """Return the inputs of a classifier: what the fitted steps before it make of X.
+
+    Means that are subtracted and scales that are divided by take a fraction of the time that the checks and
+    copies of scikit-learn's transformers take, which matters for single rows as for a million.
+    """
+    if steps is None:
+        return X
+    scaled = _scaled(steps, X) if isinstance(X, np.ndarray) and X.dtype == np.float64 else None
+    return steps.transform(X) if scaled is None else scaled
+
+
+def _scaled(steps: Pipeline, X: Floats) -> Floats | None:
+    """Return X as imputers and standard scalers transform it; None for other steps or missing values."""
+    Z, fresh = X, False
+    for _, step in steps.steps:
+        if type(step) is StandardScaler:
+            for apply, values in ((np.subtract, step.mean_), (np.divide, step.scale_)):
+                if values is not None:
+                    Z, fresh = apply(Z, values, out=Z if fresh else None), True
+        elif type(step) is not SimpleImputer or not _leaves_alone(step):
+            return None
+    return Z if np.isfinite(Z.sum()) else None
+
+
+def _leaves_alone(imputer: SimpleImputer) -> bool:
+    """Return whether input without NaN comes out of an imputer as it is."""
+    kept = not imputer.add_indicator and not np.isnan(imputer.statistics_).any()
+    return kept and imputer.missing_values is not None and bool(np.isnan(imputer.missing_values))
 
 
 def used_rows(child: Codes, weight: Floats | None) -> npt.NDArray[np.bool_]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Self, final
 
@@ -11,16 +11,20 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from scipy import sparse
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline
 
 from tuplet.core.limits import row_blocks
 from tuplet.core.parallel import run_many
 from tuplet.core.typing import UNKNOWN, Codes, Floats
-from tuplet.joint.collect import outcome_keys
+from tuplet.joint.collect import distinct_outcomes
 from tuplet.local.base import Bound, LocalModel
 from tuplet.local.calibration import SmoothedClassifier
 from tuplet.local.logistic import default_estimator, is_additive, linear_predictor, probabilities
+from tuplet.local.many_logistic import LogisticBatch
 from tuplet.local.onehot import OneHot
-from tuplet.local.prepared import Base, PreparedFeatures, fit_steps, used_rows
+from tuplet.local.prepared import Base, PreparedFeatures, apply_steps, fit_steps, used_rows
 from tuplet.space.classes import ClassSpace
 from tuplet.space.features.estimators import admit_columns, seeded
 from tuplet.space.features.inputs import Features, n_rows, put_beside, require_size, take_rows
@@ -93,28 +97,32 @@ class StackedModel(LocalModel):
         weights = np.where(child == UNKNOWN, 0.0, 1.0 if sample_weight is None else sample_weight)
         self.one_hot_ = OneHot.fit(parents, self.parent_cards_, weights)
         self._width = int(self.one_hot_.starts[-1])
-        if isinstance(X, PreparedFeatures):
-            if X.takes_columns:
-                return self._fit_columns(X, parents, child, sample_weight)
-            X = X.given
-        estimator = default_estimator(sparse=sparse.issparse(X)) if self.estimator is None else self.estimator
+        prepared = self._prepare(X, sample_weight)
+        self.steps_ = self._fit_column_steps(prepared, parents, child, sample_weight)
+        if isinstance(prepared.batch, LogisticBatch):
+            columns = self._columns(parents)
+            self.regression_ = Base.fit(prepared, child, self.child_card_, sample_weight, extra=columns)
+            return self
+        self.prepared_ = prepared.without_rows()
         self.classifier_ = SmoothedClassifier.fit(
-            admit_columns(estimator, X, self._width),
-            self.inputs(X, parents),
+            admit_columns(prepared.classifier, prepared.Z, self._width),
+            self._beside(prepared.Z, self._columns(parents)),
             child,
             self.child_card_,
             sample_weight,
         )
-        self.effects_ = self.one_hot_.effects(self._slopes(X)) if self._additive else None
+        self.effects_ = self.one_hot_.effects(self._slopes(prepared.Z)) if self._is_additive else None
         return self
 
     def log_proba(self, X: Features, parents: Codes) -> Floats:
         """See `LocalModel.log_proba`; parents may be `UNKNOWN`."""
-        if isinstance(X, PreparedFeatures):
-            if X.takes_columns:
-                return np.log(self.regression_.proba(np.hstack([X.Z, self._prepared_columns(parents)])))
-            X = X.given
+        if hasattr(self, "regression_"):  # for rows of the features that it was fitted to
+            return np.log(self.regression_.proba(np.hstack([X.Z, self._columns(parents)])))
         return self.classifier_.log_proba(self.inputs(X, parents))
+
+    def proba_alone(self, X: Features) -> Floats:
+        """Probabilities (n, k) by a model without parents."""
+        return self.classifier_.smoothed_proba(self.prepared_.ready(X))
 
     def bind(self, X: Features, positions: Sequence[int] | None = None) -> Bound:
         """See `LocalModel.bind`.
@@ -123,62 +131,90 @@ class StackedModel(LocalModel):
         otherwise the classifier is evaluated once for each distinct pair of a row and values of its parents.
         """
         places = list(range(len(self.parent_cards_))) if positions is None else list(positions)
+        prepared = self.prepared_.further(_takes_columns(X))
         if self._width == 0 or self.classifier_.estimator is None:
-            return _Fixed(self.classifier_.log_proba(self._without_parents(X)))
+            return _Fixed(self.classifier_.log_proba(self._without_parents(prepared.Z)))
         if self.effects_ is not None:
-            base = linear_predictor(self.classifier_.estimator, self._without_parents(X))
-            return _Additive(base, places, self.effects_, self.classifier_)
-        return _Pairs(self, X, places)
-
-    # -- columns beside prepared features -----------------------------------------------------------------
-
-    def _fit_columns(
-        self, prepared: PreparedFeatures, parents: Codes, child: Codes, weight: Floats | None
-    ) -> Self:
-        """Fit a compiled regression: the same model, for the features' own rows alone."""
-        self.steps_ = None
-        if prepared.steps is not None and self._width and used_rows(child, weight).any():
-            self.steps_ = fit_steps(self.estimator, self.one_hot_.columns(parents), child, weight)
-        columns = self._prepared_columns(parents)
-        self.regression_ = Base.fit(prepared, child, self.child_card_, weight, extra=columns)
-        return self
-
-    def _prepared_columns(self, parents: Codes) -> Floats:
-        columns = self.one_hot_.columns(parents)
-        return columns if self.steps_ is None else np.asarray(self.steps_.transform(columns))
+            return _Additive(self._logits_of_x(prepared.Z), places, self.effects_, self.classifier_)
+        return _Pairs(self, prepared, places)
 
     # -- parents as columns -------------------------------------------------------------------------------
 
     def inputs(self, X: Features, parents: Codes) -> Features:
-        """Return the inputs of the classifier: X and the columns of codes of the parents (n, p)."""
-        return self._beside(X, self.one_hot_.columns(parents))
+        """Return the inputs of the classifier: prepared X and the columns of codes of the parents (n, p)."""
+        return self._beside(self.prepared_.ready(_takes_columns(X)), self._columns(parents))
 
-    def _without_parents(self, X: Features) -> Features:
-        return self._beside(X, np.zeros((n_rows(X), self._width)))
+    def _prepare(self, X: Features, weight: Floats | None) -> PreparedFeatures:
+        X = _takes_columns(X)
+        if isinstance(X, PreparedFeatures):
+            return X
+        estimator = default_estimator(sparse=sparse.issparse(X)) if self.estimator is None else self.estimator
+        return PreparedFeatures.make_unbatched(estimator, X, weight)
 
-    def _beside(self, X: Features, columns: Floats) -> Features:
-        names = self.one_hot_.names(self.parent_labels) if isinstance(X, pd.DataFrame) else ()
-        return put_beside(X, columns, names)
+    def _fit_column_steps(
+        self, prepared: PreparedFeatures, parents: Codes, child: Codes, weight: Floats | None
+    ) -> Any:
+        """Return the steps before the classifier, fitted to the columns of the parents, if there are any.
+
+        Imputers are left out, because no value of these columns is missing.
+        """
+        steps = [] if prepared.steps is None else prepared.steps.steps
+        steps = [(name, step) for name, step in steps if not isinstance(step, SimpleImputer)]
+        if not steps or not self._width or not used_rows(child, weight).any():
+            return None
+        return fit_steps(Pipeline(steps), self.one_hot_.columns(parents), child, weight)
+
+    def _columns(self, parents: Codes) -> Floats:
+        return self._stepped(self.one_hot_.columns(parents))
+
+    def _stepped(self, columns: Floats) -> Floats:
+        return columns if self.steps_ is None else np.asarray(apply_steps(self.steps_, columns))
+
+    def _without_parents(self, Z: Features) -> Features:
+        return self._beside(Z, np.repeat(self._no_parents, n_rows(Z), axis=0))
 
     @property
-    def _additive(self) -> bool:
+    def _no_parents(self) -> Floats:
+        return self._stepped(np.zeros((1, self._width)))
+
+    def _beside(self, Z: Features, columns: Floats) -> Features:
+        names = self.one_hot_.names(self.parent_labels) if isinstance(Z, pd.DataFrame) else ()
+        return put_beside(Z, columns, names)
+
+    # -- classifiers that are linear in the parents ---------------------------------------------------------
+
+    @property
+    def _is_additive(self) -> bool:
         estimator = self.classifier_.estimator
         return estimator is not None and self._width > 0 and is_additive(estimator)
 
-    def _slopes(self, X: Features) -> Floats:
+    def _logits_of_x(self, Z: Features) -> Floats:
+        """Return the logits (n, c) with zeros in the columns of the parents."""
+        estimator = self.classifier_.estimator
+        if type(estimator) is not LogisticRegression or isinstance(Z, pd.DataFrame):
+            return linear_predictor(estimator, self._without_parents(Z))
+        of_x, of_columns = np.split(estimator.coef_, [Z.shape[1]], axis=1)
+        return np.asarray(Z @ of_x.T) + (self._no_parents @ of_columns.T + estimator.intercept_)
+
+    def _slopes(self, Z: Features) -> Floats:
         """Return what one unit of each of the parents' columns adds to the logits, (w, c).
 
-        Read off the fitted classifier with one row of X and one column at a time, so that whatever scaling
-        stands before it is accounted for.
+        Read off the fitted classifier with one row and one column at a time, so that whatever scaling stands
+        before it is accounted for.
         """
         slopes = []
         for start in range(0, self._width, _PROBES):
             probes = np.eye(min(_PROBES, self._width - start) + 1, self._width, start - 1)
             probes[0] = 0.0
-            row = take_rows(X, np.zeros(len(probes), dtype=np.intp))
-            logits = linear_predictor(self.classifier_.estimator, self._beside(row, probes))
+            row = take_rows(Z, np.zeros(len(probes), dtype=np.intp))
+            logits = linear_predictor(self.classifier_.estimator, self._beside(row, self._stepped(probes)))
             slopes.append(logits[1:] - logits[0])
         return np.vstack(slopes)
+
+
+def _takes_columns(X: Features) -> Features:
+    """Return features as they were given, unless columns can stand beside what was prepared of them."""
+    return X.given if isinstance(X, PreparedFeatures) and not X.takes_columns else X
 
 
 @dataclass(frozen=True)
@@ -249,26 +285,20 @@ class _Pairs:
     """The classifier is evaluated for each distinct pair of a row and values of its parents."""
 
     model: StackedModel
-    X: Features
+    prepared: PreparedFeatures
     places: list[int]
 
     def __call__(self, rows: npt.NDArray[np.intp], codes: Codes) -> Floats:
-        model, X = self.model, self.X
-        pairs, inverse = _distinct(
-            np.column_stack([rows, codes[:, self.places]]), (n_rows(X), *model.parent_cards_)
+        model, Z = self.model, self.prepared.Z
+        pairs, inverse = distinct_outcomes(
+            np.column_stack([rows, codes[:, self.places]]), (n_rows(Z), *model.parent_cards_)
         )
         answer = np.empty((len(pairs), model.child_card_))
-        for block in row_blocks(len(pairs), X.shape[1] + model._width):
+        for block in row_blocks(len(pairs), Z.shape[1] + model._width):
             part = pairs[block]
-            inputs = model.inputs(take_rows(X, part[:, 0]), part[:, 1:])
+            inputs = model._beside(take_rows(Z, part[:, 0]), model._columns(part[:, 1:]))
             answer[block] = model.classifier_.log_proba(inputs)
         return answer[inverse]
-
-
-def _distinct(codes: Codes, cards: tuple[int, ...]) -> tuple[Codes, npt.NDArray[np.intp]]:
-    """Return the distinct rows of codes (r, v), and for each row which of them it is."""
-    _, first, inverse = np.unique(outcome_keys(codes, cards), return_index=True, return_inverse=True)
-    return codes[first], inverse
 
 
 # -- models of several class variables ---------------------------------------------------------------------
@@ -301,22 +331,53 @@ def fit_links(
     seeds : sequence of int, optional
         One for each link, for estimators whose `random_state` was left open.
     """
-    chosen = [estimators[link.child] for link in links]
+    prepared = prepare_each([estimators[link.child] for link in links], X, sample_weight)
     if seeds is not None:
-        chosen = [seeded(estimator, seed) for estimator, seed in zip(chosen, seeds, strict=True)]
-    tasks = [
-        (estimator, link, space, X, codes, sample_weight)
-        for estimator, link in zip(chosen, links, strict=True)
-    ]
-    return run_many(_fit_link, tasks, n_jobs)
+        prepared = [
+            replace(each, classifier=seeded(each.classifier, seed))
+            for each, seed in zip(prepared, seeds, strict=True)
+        ]
+    tasks = [(each, link, space, codes, sample_weight) for each, link in zip(prepared, links, strict=True)]
+    models = run_many(_fit_link, tasks, n_jobs)
+    for model, each in zip(models, prepared, strict=True):
+        model.prepared_ = replace(
+            model.prepared_, steps=each.steps
+        )  # one object again, after worker processes
+    return models
+
+
+def prepare_each(estimators: Sequence[Any], X: Features, weight: Floats | None) -> list[PreparedFeatures]:
+    """Prepare X for each of some estimators, None for the default, once for those that are one object."""
+    made: dict[int, PreparedFeatures] = {}
+    for estimator in estimators:
+        if id(estimator) not in made:
+            chosen = default_estimator(sparse=sparse.issparse(X)) if estimator is None else estimator
+            made[id(estimator)] = PreparedFeatures.make_unbatched(chosen, X, weight)
+    return [made[id(estimator)] for estimator in estimators]
+
+
+def prepare_further(models: Sequence[StackedModel], X: Features) -> list[PreparedFeatures]:
+    """Prepare further rows for each of some models, once for those that share their steps."""
+    made: dict[int, PreparedFeatures] = {}
+    for model in models:
+        if id(model.prepared_.steps) not in made:
+            made[id(model.prepared_.steps)] = model.prepared_.further(X)
+    return [made[id(model.prepared_.steps)] for model in models]
+
+
+def log_proba_alone(models: Sequence[StackedModel], X: Features) -> list[Floats]:
+    """Return the log-probabilities (n, k_j) by each of some models without parents."""
+    none = np.zeros((n_rows(X), 0), dtype=np.intp)
+    rows = prepare_further(models, X)
+    return [model.log_proba(Z, none) for model, Z in zip(models, rows, strict=True)]
 
 
 def _fit_link(
-    estimator: Any, link: Link, space: ClassSpace, X: Features, codes: Codes, sample_weight: Floats | None
+    X: PreparedFeatures, link: Link, space: ClassSpace, codes: Codes, sample_weight: Floats | None
 ) -> StackedModel:
     labels = [[f"{space.names[p]}={label}" for label in space.categories[p]] for p in link.parents]
     try:
-        return StackedModel(estimator, parent_labels=labels).fit(
+        return StackedModel(X.classifier, parent_labels=labels).fit(
             X,
             codes[:, list(link.parents)],
             codes[:, link.child],

@@ -142,3 +142,8 @@ class Hamming(DecomposableLoss):
     def position_risks(self, joint: JointDistribution) -> list[Floats]:
         """See `DecomposableLoss.position_risks`."""
         return [np.column_stack([1.0 - p, np.ones(len(p))]) for p in joint.marginals()]
+
+    def decide(self, joint: JointDistribution) -> Codes:
+        """See `Loss.decide`; no answer is never better than one, so its risk is left out."""
+        self.position_weights(joint.n_variables)  # no decision needs them, but they must fit
+        return np.column_stack([first_lowest(1.0 - p) for p in joint.marginals()])

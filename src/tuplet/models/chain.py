@@ -19,7 +19,7 @@ from tuplet.joint.base import JointDistribution
 from tuplet.joint.mixture import Mixture
 from tuplet.joint.policies import Enumerate, MonteCarlo
 from tuplet.local.base import Bound, GridBound
-from tuplet.local.stacked import Link, fit_links
+from tuplet.local.stacked import Link, fit_links, prepare_further
 from tuplet.models.base import JointClassifier
 from tuplet.space.containers import listing
 from tuplet.space.features.inputs import Features, n_rows
@@ -169,7 +169,8 @@ class ChainClassifier(JointClassifier):
         return "votes of greedy chains, not probabilities" if self.inference == "greedy" else ""
 
     def _predict_joint(self, X: Features) -> JointDistribution:
-        bound = [model.bind(X, parents) for model, parents in zip(self.models_, self.parents_, strict=True)]
+        rows = prepare_further(self.models_, X)
+        bound = [m.bind(Z, parents) for m, Z, parents in zip(self.models_, rows, self.parents_, strict=True)]
         kind = _GridChain if all(isinstance(model, GridBound) for model in bound) else Chain
         chains = [
             kind(tuple(order.tolist()), tuple(bound[i] for i in links))

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Any, final
 
-import numpy as np
-
 from tuplet.core.parameters import declare
 from tuplet.core.typing import Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
-from tuplet.local.stacked import Link, fit_links
+from tuplet.local.stacked import Link, fit_links, log_proba_alone
 from tuplet.models.base import JointClassifier
-from tuplet.space.features.inputs import Features, n_rows
+from tuplet.space.features.inputs import Features
 
 
 @final
@@ -65,5 +63,4 @@ class IndependentClassifier(JointClassifier):
         )
 
     def _predict_joint(self, X: Features) -> JointDistribution:
-        no_parents = np.zeros((n_rows(X), 0), dtype=np.intp)
-        return FactorGraph.independent([model.log_proba(X, no_parents) for model in self.models_])
+        return FactorGraph.independent(log_proba_alone(self.models_, X))

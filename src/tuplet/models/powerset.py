@@ -82,8 +82,7 @@ class PowersetClassifier(JointClassifier):
         )
 
     def _predict_joint(self, X: Features) -> JointDistribution:
-        log_weights = self.model_.log_proba(X, np.zeros((X.shape[0], 0), dtype=np.intp))
-        atoms = Atoms(self.space_.cards, self.combinations_[None], log_weights)
+        atoms = Atoms.from_weights(self.space_.cards, self.combinations_, self.model_.proba_alone(X))
         return with_unseen(atoms, self.unseen_mass_, self.log_marginals_)
 
 

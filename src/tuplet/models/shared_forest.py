@@ -12,17 +12,24 @@ from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.tree._tree import Tree
 
 from tuplet.core.exceptions import InputError
-from tuplet.core.limits import LISTED_CELLS
+from tuplet.core.limits import LISTED_CELLS, row_blocks
 from tuplet.core.parameters import declare
 from tuplet.core.typing import UNKNOWN, Codes, Floats, Seed
 from tuplet.joint.atoms import Atoms
 from tuplet.joint.base import JointDistribution
+from tuplet.joint.collect import distinct_outcomes
 from tuplet.joint.graph import FactorGraph
 from tuplet.joint.mixture import Mixture
 from tuplet.models.base import JointClassifier
+from tuplet.models.leaf_kernels import add_leaves
 from tuplet.models.mixture_weights import mixture_weights
 from tuplet.space.features.estimators import name_of, seeded
 from tuplet.space.features.inputs import Features, require_size
+
+_MOST_DRAWN = 2**16
+"""Rows that a tree of the default forest is grown on at most, to bound the memory of a million rows."""
+
+_WIDEST = float(np.finfo(np.float32).max)
 
 _LEAST = 1e-4
 """Least weight of the product of marginals: combinations that training rows lack must not be impossible."""
@@ -86,19 +93,36 @@ class SharedForestClassifier(JointClassifier):
         weight = np.ones(len(codes)) if sample_weight is None else sample_weight
         self._prior = [_frequencies(codes[:, j], card, weight) for j, card in enumerate(self.space_.cards)]
         filled = np.where(codes == UNKNOWN, [p.argmax() for p in self._prior], codes)
-        self.forest_ = seeded(clone(_forest(self.estimator)), int(rng.integers(2**31 - 1)))
+        self.forest_ = seeded(clone(_forest(self.estimator, X)), int(rng.integers(2**31 - 1)))
         self.forest_.fit(X, filled if filled.shape[1] > 1 else filled[:, 0], sample_weight=sample_weight)
-        self._patterns, pattern = np.unique(codes, axis=0, return_inverse=True)
-        bags = _bags(self.forest_, len(codes))
-        leaves = self._leaves(X)
-        self._table = _leaf_table(
-            leaves, _weighted(self.forest_, bags, weight), pattern.ravel(), len(self._patterns)
-        )
+        _forget_labels(self.forest_)
+        self._patterns, pattern = distinct_outcomes(codes, self.space_.cards)
         # Two numbers are learned from what rows meet elsewhere, so some of many rows will do.
         some = np.arange(0, len(codes), -(-len(codes) * len(self._patterns) // LISTED_CELLS))
-        met = self._met(_elsewhere(leaves, bags)[some])
-        self._learn_shares(met, codes[some], pattern.ravel()[some], weight[some])
-        _forget_labels(self.forest_)
+        met = self._learn_leaves(_for_trees(X), pattern, weight, some)
+        self._learn_shares(met, codes[some], pattern[some], weight[some])
+
+    def _learn_leaves(self, X: Features, pattern: Codes, weight: Floats, some: Codes) -> Floats:
+        """Learn the label patterns of every leaf; return what some rows meet in trees not grown on them."""
+        n, P = len(pattern), len(self._patterns)
+        # Forests of scikit-learn before 1.9 draw rows evenly and weigh them; later ones draw them by their
+        # weights, which they then keep.
+        even = np.ones(n) if hasattr(self.forest_, "_sample_weight") else weight
+        met, tables = np.zeros((len(some), P)), []
+        for tree, drawn in zip(self.forest_.estimators_, self.forest_.estimators_samples_, strict=True):
+            times = np.bincount(drawn, minlength=n)
+            grown_on, elsewhere = np.flatnonzero(times), np.flatnonzero(times[some] == 0)
+            is_used = times > 0
+            is_used[some[elsewhere]] = True
+            used, leaves = np.flatnonzero(is_used), np.zeros(n, dtype=np.intp)
+            leaves[used] = tree.tree_.apply(X if len(used) == n else X[used])
+            table = _leaf_table(
+                leaves[grown_on], pattern[grown_on], (times * even)[grown_on], (tree.tree_.node_count, P)
+            )
+            add_leaves(leaves[some[elsewhere]][None], elsewhere, table.indptr, table.indices, table.data, met)
+            tables.append(table)
+        self._table = sparse.vstack(tables, format="csr")
+        return met
 
     def _learn_shares(self, met: Floats, codes: Codes, pattern: Codes, weight: Floats) -> None:
         """Find how much to believe of leaves, from what rows (n, P) meet in trees not grown on them."""
@@ -123,7 +147,7 @@ class SharedForestClassifier(JointClassifier):
     # -- predicting ---------------------------------------------------------------------------------------
 
     def _predict_joint(self, X: Features) -> JointDistribution:
-        met = self._met(self._leaves(X))
+        met = self._met(X)
         product = FactorGraph.independent(
             [np.log(p) for p in self._drawn(self._marginals(met), self.prior_share_)]
         )
@@ -133,27 +157,26 @@ class SharedForestClassifier(JointClassifier):
         empty = combinations.sum(axis=1) == 0  # no training row in any leaf: then there are marginals only
         combinations[empty] = 1.0
         shares = np.where(empty, 0.0, self.combination_share_)
+        atoms = Atoms.from_weights(self.space_.cards, self._patterns[self._is_complete], combinations)
         with np.errstate(divide="ignore"):
-            atoms = Atoms(self.space_.cards, self._patterns[self._is_complete][None], np.log(combinations))
             return Mixture(np.log(np.stack([shares, 1 - shares], axis=1)), (atoms, product))
 
     @property
     def _is_complete(self) -> npt.NDArray[np.bool_]:
         return np.asarray((self._patterns != UNKNOWN).all(axis=1))
 
-    def _leaves(self, X: Features) -> Any:
-        """Return which leaves rows fall into: ones in a sparse array (n, nodes of all trees)."""
-        places = self.forest_.apply(X).astype(np.intp)
-        sizes = np.array([tree.tree_.node_count for tree in self.forest_.estimators_])
-        columns = places + (np.cumsum(sizes) - sizes)
-        n, t = places.shape
-        starts = np.arange(0, n * t + 1, t)
-        return sparse.csr_array((np.ones(n * t), columns.ravel(), starts), shape=(n, int(sizes.sum())))
-
-    def _met(self, leaves: Any) -> Floats:
-        """Return weights (n, P) of the label patterns of training rows in these leaves, not normalised."""
-        require_size("The combinations that rows meet in leaves", leaves.shape[0], len(self._patterns))
-        return np.asarray((leaves @ self._table).toarray())
+    def _met(self, X: Features) -> Floats:
+        """Return weights (n, P) of the label patterns of training rows in the leaves of X, not normalised."""
+        n, trees = X.shape[0], [each.tree_ for each in self.forest_.estimators_]
+        require_size("The combinations that rows meet in leaves", n, len(self._patterns))
+        starts = np.cumsum([0, *(tree.node_count for tree in trees)])
+        X, met, table = _for_trees(X), np.zeros((n, len(self._patterns))), self._table
+        for block in row_blocks(n, len(trees)):
+            part = X if block.stop - block.start == n else X[block]
+            leaves = np.stack([tree.apply(part) + start for tree, start in zip(trees, starts, strict=False)])
+            rows = np.arange(block.start, block.stop)
+            add_leaves(leaves, rows, table.indptr, table.indices, table.data, met)
+        return met
 
     def _marginals(self, met: Floats) -> list[Floats]:
         """Return probabilities (n, k) of each variable among those who were met and have it."""
@@ -169,16 +192,18 @@ class SharedForestClassifier(JointClassifier):
         return [(1 - share) * p + share * prior for p, prior in zip(marginals, self._prior, strict=True)]
 
 
-def _forest(given: Any) -> Any:
-    forest = given
+def _forest(given: Any, X: Features = None) -> Any:
+    """Return the forest that is grown, checked; X is needed for the size of the default."""
     if given is None:
         forest = ExtraTreesClassifier(100, bootstrap=True, max_features=0.5, min_samples_leaf=2)
-    if not hasattr(forest, "apply") or not getattr(forest, "bootstrap", False):
+        drawn = _MOST_DRAWN if X is not None and X.shape[0] > _MOST_DRAWN else None
+        return forest.set_params(max_samples=drawn)
+    if not hasattr(given, "apply") or not getattr(given, "bootstrap", False):
         raise InputError(
             "SharedForestClassifier: estimator must be a RandomForestClassifier, or an ExtraTreesClassifier"
-            f" with bootstrap=True, found {name_of(forest)}."
+            f" with bootstrap=True, found {name_of(given)}."
         )
-    return forest
+    return given
 
 
 def _frequencies(codes: Codes, card: int, weight: Floats) -> Floats:
@@ -188,39 +213,23 @@ def _frequencies(codes: Codes, card: int, weight: Floats) -> Floats:
     return np.asarray(counts / counts.sum())
 
 
-def _bags(forest: Any, n: int) -> Floats:
-    """Return how often each tree was given each row, (n, trees)."""
-    return np.stack([np.bincount(rows, minlength=n) for rows in forest.estimators_samples_], axis=1).astype(
-        float
-    )
+def _leaf_table(leaves: Codes, pattern: Codes, weight: Floats, shape: tuple[int, int]) -> Any:
+    """Return the shares of label patterns among the rows (n,) of every leaf, sparse (nodes, P)."""
+    table = sparse.coo_array((weight, (leaves, pattern)), shape=shape).tocsr()
+    total: Floats = np.asarray(table.sum(axis=1)).ravel()
+    table.data /= np.repeat(total, np.diff(table.indptr))
+    table.indptr, table.indices = table.indptr.astype(np.int32), table.indices.astype(np.int32)
+    return table
 
 
-def _weighted(forest: Any, bags: Floats, weight: Floats) -> Floats:
-    """Return how much of each row each tree was given, (n, trees).
-
-    Forests of scikit-learn before 1.9 draw rows evenly and weigh them; later ones draw them by their weights,
-    which they then keep.
-    """
-    return bags if hasattr(forest, "_sample_weight") else bags * weight[:, None]
-
-
-def _leaf_table(leaves: Any, bags: Floats, pattern: Codes, n_patterns: int) -> Any:
-    """Return the shares of label patterns among the rows of every leaf, sparse (leaves, P)."""
-    members = sparse.csr_array((bags.ravel(), leaves.indices, leaves.indptr), shape=leaves.shape)
-    has = sparse.csr_array(
-        (np.ones(len(pattern)), pattern, np.arange(len(pattern) + 1)), shape=(len(pattern), n_patterns)
-    )
-    table = sparse.csr_array(members.T @ has)
-    total = np.asarray(table.sum(axis=1)).ravel()
-    scale = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
-    return sparse.csr_array(sparse.diags_array(scale) @ table)
-
-
-def _elsewhere(leaves: Any, bags: Floats) -> Any:
-    """Return the leaves of rows in trees that were not grown on them."""
-    return sparse.csr_array(
-        ((bags == 0).astype(float).ravel(), leaves.indices, leaves.indptr), shape=leaves.shape
-    )
+def _for_trees(X: Features) -> Features:
+    """Return X in the single precision of trees; numbers beyond its range are on the same side of a split."""
+    with np.errstate(over="ignore"):
+        narrow: Any = X.astype(np.float32)
+    if sparse.issparse(X):
+        np.clip(narrow.data, -_WIDEST, _WIDEST, out=narrow.data)
+        return narrow
+    return np.clip(np.ascontiguousarray(narrow), -_WIDEST, _WIDEST, out=narrow)
 
 
 def _forget_labels(forest: Any) -> None:

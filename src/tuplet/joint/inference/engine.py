@@ -114,6 +114,8 @@ class Exact(Engine):
     def marginals(self, problem: Problem) -> tuple[Floats, Floats]:
         """See `Engine.marginals`."""
         offsets = np.concatenate([[0], np.cumsum(problem.cards[: problem.n_visible])])
+        if problem.is_product:
+            return _normalised(problem, offsets)
         flat = np.empty((offsets[-1], problem.n))
 
         def visit(step: Step, table: Floats, rows: slice) -> None:
@@ -313,3 +315,17 @@ def _all_but_one(factors: list[_Complex]) -> list[_Complex | complex]:
 def _expand(message: _Complex, child: Step, step: Step, plan: Plan) -> _Complex:
     shape = tuple(plan.cards[v] if v in child.separator else 1 for v in step.scope)
     return message.reshape(*shape, message.shape[-1])
+
+
+def _normalised(problem: Problem, offsets: npt.NDArray[np.intp]) -> tuple[Floats, Floats]:
+    """Marginals (n, sum of k) and log-partition (n,) of a problem that `is_product`: each table by itself."""
+    flat, log_partition = np.empty((problem.n, offsets[-1])), np.zeros(problem.n)
+    for factor in problem.factors:
+        (v,), table = factor.scope, factor.log_table
+        top = np.maximum.reduce(list(table))
+        with np.errstate(invalid="ignore"):  # rows that have no outcome are an error below
+            weights = np.exp(table - top)
+        total = np.add.reduce(list(weights))
+        flat[:, offsets[v] : offsets[v + 1]] = (weights / total).T
+        log_partition += top + np.log(total)
+    return flat, require_possible(log_partition)

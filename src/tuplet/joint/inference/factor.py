@@ -237,6 +237,12 @@ class Problem:
         hidden = (2,) * (n_variables - len(self.cards))
         return replace(self, cards=(*self.cards, *hidden), factors=tuple(tables))
 
+    @cached_property
+    def is_product(self) -> bool:
+        """Whether each variable has one table of its own and nothing else, and none is hidden."""
+        scopes = sorted(factor.scope for factor in self.factors)
+        return not self.rules and not self.hidden and scopes == [(v,) for v in range(len(self.cards))]
+
     @property
     def rules(self) -> list[RuleFactor]:
         """The factors that are rules."""

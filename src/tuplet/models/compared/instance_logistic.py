@@ -11,7 +11,7 @@ from tuplet.core.typing import Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
 from tuplet.local.onehot import OneHot
-from tuplet.local.stacked import Link, fit_links
+from tuplet.local.stacked import Link, fit_links, log_proba_alone
 from tuplet.models.base import JointClassifier
 from tuplet.models.neighbors import Neighborhoods
 from tuplet.space.features.inputs import Features, n_rows, put_beside
@@ -107,5 +107,4 @@ class InstanceLogisticClassifier(JointClassifier):
 
     def _predict_joint(self, X: Features) -> JointDistribution:
         inputs = self._inputs(X, self.neighborhoods_.around(X) @ self.columns_)
-        no_parents = np.zeros((n_rows(X), 0), dtype=np.intp)
-        return FactorGraph.independent([model.log_proba(inputs, no_parents) for model in self.models_])
+        return FactorGraph.independent(log_proba_alone(self.models_, inputs))

@@ -24,7 +24,7 @@ from tuplet.joint.inference.belief import BeliefPropagation
 from tuplet.joint.inference.engine import Engine, Exact
 from tuplet.joint.inference.factor import Factor
 from tuplet.local.logistic import fit_scaler
-from tuplet.local.stacked import Link, fit_links
+from tuplet.local.stacked import Link, fit_links, log_proba_alone
 from tuplet.models.base import JointClassifier
 from tuplet.space.features.inputs import Features, n_rows, require_size
 
@@ -212,8 +212,7 @@ class OutputCodingClassifier(JointClassifier):
     # -- prediction ---------------------------------------------------------------------------------------
 
     def _predict_joint(self, X: Features) -> JointDistribution:
-        no_parents = np.zeros((n_rows(X), 0), dtype=np.intp)
-        tables = [self.label_weight * model.log_proba(X, no_parents).T for model in self.models_]
+        tables = [self.label_weight * table.T for table in log_proba_alone(self.models_, X)]
         precision = (self.codes_.T / self.code_variances_) @ self.codes_
         pull = self.regression_.predict(self._numbers(X)) @ precision - 0.5 * np.diag(precision)
         for place, j in enumerate(self.coded_):

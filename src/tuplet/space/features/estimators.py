@@ -64,7 +64,7 @@ def weight_arguments(estimator: Any, sample_weight: Floats | None) -> dict[str, 
     """
     if sample_weight is None:
         return {}
-    keys = list(_weight_keys(estimator))
+    keys = list(weight_keys(estimator))
     if not keys:
         raise InputError(
             f"{name_of(estimator)} cannot take sample_weight; fit without weights or choose an estimator"
@@ -73,16 +73,16 @@ def weight_arguments(estimator: Any, sample_weight: Floats | None) -> dict[str, 
     return dict.fromkeys(keys, sample_weight)
 
 
-def _weight_keys(estimator: Any) -> Iterator[str]:
+def weight_keys(estimator: Any) -> Iterator[str]:
     """Yield the names under which an estimator's fit takes weights; none if its last step takes none."""
     if isinstance(estimator, Pipeline):
-        if any(_weight_keys(estimator.steps[-1][1])):
+        if any(weight_keys(estimator.steps[-1][1])):
             for name, step in estimator.steps:
-                yield from (f"{name}__{key}" for key in _weight_keys(step))
+                yield from (f"{name}__{key}" for key in weight_keys(step))
     elif has_fit_parameter(estimator, "sample_weight"):
         yield "sample_weight"
     elif hasattr(estimator, "estimator"):  # a search over parameters hands its fit arguments down
-        yield from _weight_keys(estimator.estimator)
+        yield from weight_keys(estimator.estimator)
 
 
 def accepts(estimator: Any, kind: Literal["allow_nan", "sparse"]) -> bool:

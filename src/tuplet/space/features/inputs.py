@@ -76,9 +76,11 @@ def unused(names: Iterable[str], taken: Iterable[Any]) -> list[str]:
 
 def as_pandas(X: Any) -> Any:
     """Return frames of other libraries as pandas frames; anything else as it is."""
+    if isinstance(X, (np.ndarray, pd.DataFrame)):
+        return X
     if kinds.is_polars_lazyframe(X):
         raise InputError("X is a lazy frame; collect() it first.")
-    if isinstance(X, pd.DataFrame) or not kinds.is_into_dataframe(X):
+    if not kinds.is_into_dataframe(X):
         return X
     frame = nw.from_native(X, eager_only=True)
     return pd.DataFrame({column.name: _pandas_column(column) for column in frame.iter_columns()})
