@@ -126,10 +126,12 @@ class SharedForestClassifier(JointClassifier):
             times = np.bincount(drawn, minlength=n)
             inside, outside = np.flatnonzero(times), np.flatnonzero(times[some] == 0)
             leaves = each.tree_.apply(X[np.concatenate([inside, some[outside]])]) + n_nodes
-            members.append((leaves[: len(inside)], pattern[inside], times[inside] * even[inside]))
+            places = leaves[: len(inside)].astype(np.int32), pattern[inside].astype(np.int32)
+            members.append((*places, times[inside] * even[inside]))
             others.append((leaves[len(inside) :], outside))
             n_nodes += each.tree_.node_count
         of_leaf, of_pattern, weights = (np.concatenate(part) for part in zip(*members, strict=True))
+        members.clear()  # of a million rows, they are a third of the data
         self._table = _leaf_table(of_leaf, of_pattern, weights, (n_nodes, len(self._patterns)))
         met = np.zeros((len(some), len(self._patterns)))
         for leaves, rows in others:
