@@ -55,6 +55,17 @@ def tuplet_model(name: str) -> Callable[[int], Any]:
     return make
 
 
+def tuplet_class(name: str) -> Callable[[int], Any]:
+    """Return a maker of a model with its default settings."""
+
+    def make(n_labels: int) -> Any:
+        import tuplet.models
+
+        return getattr(tuplet.models, name)()
+
+    return make
+
+
 def stack(n_labels: int) -> Any:
     """Return a stack of three."""
     from tuplet import ChainClassifier, IndependentClassifier, JointStackingClassifier, TreeClassifier
@@ -115,13 +126,19 @@ MODELS: dict[str, Callable[[int], Any]] = {
     "bayesnet": tuplet_model("bayesnet"),
     "tree": tuplet_model("tree"),
     "tree-mixture": tuplet_model("tree-mixture"),
+    "tree ensemble": tuplet_class("TreeEnsembleClassifier"),
     "generative": tuplet_model("generative"),
     "random-field": tuplet_model("random-field"),
     "neighbors": tuplet_model("neighbors"),
     "shared-forest": tuplet_model("shared-forest"),
     "rules": tuplet_model("rules"),
     "probit": tuplet_model("probit"),
+    "probit-forest": tuplet_model("probit-forest"),
     "stack of three": stack,
+    "stacked features": tuplet_class("StackedFeaturesClassifier"),
+    "weighted stacking": tuplet_class("WeightedStackingClassifier"),
+    "instance logistic": tuplet_class("InstanceLogisticClassifier"),
+    "output coding": tuplet_class("OutputCodingClassifier"),
     "sklearn MultiOutputClassifier": multi_output,
     "sklearn ClassifierChain": classifier_chain,
     "sklearn combinations": lambda n_labels: Combinations(),

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
+from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer, make_column_selector
@@ -30,6 +31,7 @@ from tuplet.core.typing import UNKNOWN
 from tuplet.joint.base import all_outcomes
 from tuplet.local import SmoothedClassifier, StackedModel, default_estimator
 from tuplet.local.base import GridBound
+from tuplet.local.logistic import fit_in_blocks
 from tuplet.local.onehot import OneHot
 from tuplet.space.features.estimators import accepts, admit_columns, seeded, weight_arguments
 from tuplet.space.features.inputs import put_beside
@@ -252,6 +254,19 @@ def test_bound_model_equals_predict_proba_of_the_assembled_columns(estimator, ch
     codes[:, [3, 1]] = parents
     np.testing.assert_allclose(model.bind(X, [3, 1])(rows, codes), expected, atol=1e-10)
     np.testing.assert_allclose(np.exp(answer).sum(axis=1), 1, atol=1e-12)
+
+
+@given(st.integers(0, 2**31), st.integers(3, 6), st.booleans())
+@examples(10)
+def test_regressions_in_blocks_are_those_of_scikit_learn(seed, k, weighted):
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(200, 4)), np.concatenate([np.arange(k), rng.integers(k, size=200 - k)])
+    weight = rng.random(200) + 0.1 if weighted else None
+    plain = LogisticRegression(C=10 ** rng.uniform(-2, 1), tol=1e-7)
+    whole = clone(plain).fit(X, y, weight)
+    with config_context(working_memory=1 / 64):  # blocks of a few rows
+        blocks = fit_in_blocks(plain, X, y, weight)
+    np.testing.assert_allclose(blocks.predict_proba(X), whole.predict_proba(X), atol=1e-5)
 
 
 def test_the_default_is_evaluated_by_adding_effects_and_a_tree_is_not():
