@@ -24,6 +24,9 @@ from tuplet.space.features.estimators import COLUMN_WISE, is_column_wise, last_s
 from tuplet.space.features.inputs import Features
 
 
+_EPSILON = float(np.finfo(float).eps)
+
+
 def default_estimator(sparse: bool = False) -> Pipeline:
     """Imputed and standardised logistic regression: what `estimator=None` means in every model.
 
