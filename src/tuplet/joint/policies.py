@@ -97,7 +97,7 @@ class MonteCarlo:
         upper = _cumulative(live, weights)
         lower = np.where(live.rank() == 0, 0.0, np.roll(upper, 1))
         size, zero = np.full(len(live), self.size), np.zeros(len(live), dtype=np.intp)
-        points = self._points(live.depth, 0)
+        points = self.points(live.depth, 0)
         count = _below(size, upper, zero, points) - _below(size, lower, zero, points)
         return _deal(live, log_total, count, self.size)
 
@@ -107,14 +107,14 @@ class MonteCarlo:
         first = before - before[live.starts][live.number]
         upper = np.cumsum(np.exp(log_p), axis=1)
         upper /= upper[:, -1:]
-        below = _below(live.count[:, None], upper, first[:, None], self._points(live.depth, 1))
+        below = _below(live.count[:, None], upper, first[:, None], self.points(live.depth, 1))
         return _shares(np.diff(below, axis=1, prepend=0), live)
 
     def prune(self, live: Frontier) -> Frontier:
         """See `Policy.prune`."""
         return live
 
-    def _points(self, depth: int, stage: int) -> Floats:
+    def points(self, depth: int, stage: int) -> Floats:
         """Return where in its stratum each point of a row falls, anew for every depth and stage."""
         return np.random.default_rng([self.seed, depth, stage]).random(self.size)
 

@@ -357,11 +357,16 @@ class SmoothedClassifier:
         proba /= total
         return proba if self.calibration is None else self.calibration.apply(proba)
 
+    @property
+    def smoothing(self) -> tuple[float, Floats]:
+        """What probabilities are multiplied by, and what is added to those of the categories (k,)."""
+        total = float(self.counts.sum())
+        return total / (total + 1), (self.counts + 1) / (total + self.card) / (total + 1)
+
     def smooth(self, proba: Floats) -> Floats:
         """Smoothed probabilities (..., k), from those of the seen classes (..., c), which are overwritten."""
-        total = self.counts.sum()
-        share = (self.counts + 1) / (total + self.card) / (total + 1)
-        proba *= total / (total + 1)
+        scale, share = self.smoothing
+        proba *= scale
         if len(self.classes) < self.card:
             seen, proba = proba, np.zeros((*proba.shape[:-1], self.card))
             proba[..., self.classes] = seen
