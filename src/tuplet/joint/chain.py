@@ -207,7 +207,7 @@ class Summary:
             self._set(rows, variable, table)
 
     def follow(self, part: Frontier, marginals: Floats, entropy: Floats) -> None:
-        """Take in what follows prefixes: marginals of the later variables, in their order, and the entropy."""
+        """Take in what follows prefixes: marginals of the later variables in their order, and entropy."""
         rows, start = part.query[part.starts], 0
         for variable in self.order[part.depth :]:
             self._set(rows, variable, marginals[:, start : start + self.cards[variable]])

@@ -88,16 +88,18 @@ class LinearChain:
     def first(self, depth: int) -> LinearChain:
         """Return the chain of the first variables."""
         a = self.arrays
-        stops = [first[depth] for first in (a.logits, a.columns, a.values, a.first_class)]
         arrays = ChainArrays(
             a.cards[:depth],
-            *(first[: depth + 1] for first in (a.logits, a.columns, a.values, a.first_class)),
-            a.classes[: stops[3]],
+            a.logits[: depth + 1],
+            a.columns[: depth + 1],
+            a.values[: depth + 1],
+            a.first_class[: depth + 1],
+            a.classes[: a.first_class[depth]],
             a.scale[:depth],
-            a.share[: stops[2]],
-            a.slopes[: stops[0], : stops[1]].copy(),
+            a.share[: a.values[depth]],
+            a.slopes[: a.logits[depth], : a.columns[depth]].copy(),
         )
-        return replace(self, arrays=arrays, base=self.base[:, : stops[0]].copy())
+        return replace(self, arrays=arrays, base=self.base[:, : a.logits[depth]].copy())
 
     # -- queries; codes are in the order of the chain, rows are positions in the batch of x ------------------
 

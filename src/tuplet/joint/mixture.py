@@ -307,8 +307,9 @@ class Mixture(JointDistribution):
     def _bound_by(
         self, outcome_bounds: list[OutcomeBounds | None], rows: npt.NDArray[np.intp], codes: Codes
     ) -> Floats:
+        packed = _BitLayout.of(self.cards).pack(codes)
         bounds = [
-            component._take(rows)._bound(codes) if listed is None else listed.bound(rows, codes)
+            component._take(rows)._bound(codes) if listed is None else listed.bound(rows, *packed)
             for component, listed in zip(self.components, outcome_bounds, strict=True)
         ]
         return _mix(self.log_weights[rows], bounds)
@@ -328,16 +329,14 @@ class OutcomeBounds:
 
     Parameters
     ----------
-    layout : _BitLayout
     packed : array of uint64, shape (words, n, a)
-        Outcomes, best first.
+        Outcomes, best first; see `_BitLayout`.
     log_prob : array, shape (n, a)
         Minus infinity for padding.
     log_floor : array, shape (n,)
         Upper bound on the log-probability of every outcome that is not listed.
     """
 
-    layout: _BitLayout
     packed: npt.NDArray[np.uint64]
     log_prob: Floats
     log_floor: Floats
@@ -360,19 +359,21 @@ class OutcomeBounds:
         order = np.argsort(-log_prob, axis=1, kind="stable")
         log_prob = np.take_along_axis(log_prob, order, axis=1) - scale[:, None]
         packed = np.take_along_axis(packed, order[None], axis=2)
-        return cls(layout, packed, log_prob, policy.floor - scale)
+        return cls(packed, log_prob, policy.floor - scale)
 
-    def bound(self, rows: npt.NDArray[np.intp], codes: Codes) -> Floats:
-        """Return upper bounds (s, r) on every completion of codes (s, r, m) of some rows (r,)."""
-        s, r, _ = codes.shape
-        answer = np.empty((s, r))
-        for part in row_blocks(r, s * self.log_prob.shape[1]):
-            answer[:, part] = self._best_match(rows[part], codes[:, part])
+    def bound(
+        self, rows: npt.NDArray[np.intp], wanted: npt.NDArray[np.uint64], mask: npt.NDArray[np.uint64]
+    ) -> Floats:
+        """Return upper bounds (s, r) on every completion of packed codes (words, s, r) of some rows (r,)."""
+        answer = np.empty(wanted.shape[1:])
+        for part in row_blocks(len(rows), len(answer) * self.log_prob.shape[1]):
+            answer[:, part] = self._best_match(rows[part], wanted[..., part], mask[..., part])
         return np.maximum(answer, self.log_floor[rows])
 
-    def _best_match(self, rows: npt.NDArray[np.intp], codes: Codes) -> Floats:
-        wanted, mask = self.layout.pack(codes)
-        match = np.ones((*codes.shape[:2], self.log_prob.shape[1]), bool)
+    def _best_match(
+        self, rows: npt.NDArray[np.intp], wanted: npt.NDArray[np.uint64], mask: npt.NDArray[np.uint64]
+    ) -> Floats:
+        match = np.ones((*wanted.shape[1:], self.log_prob.shape[1]), bool)
         for listed, value, bits in zip(self.packed, wanted, mask, strict=True):
             match &= (listed[rows] & bits[..., None]) == value[..., None]
         first = match.argmax(axis=2)
