@@ -185,7 +185,7 @@ class LinearChain:
             Expected entropy of what follows the prefixes.
         """
         m, first = len(self.arrays.cards), self.arrays.values
-        points = np.stack([policy.points(depth, 1) for depth in range(m)])
+        points = np.stack([policy._points(depth, 1) for depth in range(m)])
         marginals, entropy = np.zeros((len(rows), first[-1])), np.zeros(len(rows))
         follow_points(
             self.arrays,

@@ -16,7 +16,7 @@ from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.atoms import Atoms
 from tuplet.joint.autoregressive import Autoregressive
 from tuplet.joint.base import JointDistribution, Ranking
-from tuplet.joint.collect import positions
+from tuplet.joint.collect import distinct_outcomes, positions
 from tuplet.joint.graph import FactorGraph
 from tuplet.joint.policies import AboveThreshold, Beam
 from tuplet.joint.search import Search, best_first
@@ -236,7 +236,8 @@ class Mixture(JointDistribution):
         Rows in which an outcome without a place on the lists may be better are searched.
         """
         lists, others = self._lists_and_others()
-        outcomes = np.unique(np.concatenate([part.codes[0] for _, part in lists]), axis=0)
+        outcomes = np.concatenate([part.codes[0] for _, part in lists])
+        outcomes = outcomes[distinct_outcomes(outcomes, self.cards)[0]]
         listed = Atoms._trusted(self.cards, outcomes[None], self._log_probs(outcomes))._top_k(k)
         if not others:
             return listed
@@ -277,9 +278,8 @@ class Mixture(JointDistribution):
         width = max(k, _CANDIDATES)
         codes = np.concatenate([_propose(component, width) for component in self.components], axis=1)
         rows = np.broadcast_to(np.arange(len(self))[:, None, None], (*codes.shape[:2], 1))
-        _, first = np.unique(
-            np.dstack([rows, codes]).reshape(-1, codes.shape[2] + 1), axis=0, return_index=True
-        )
+        both = np.dstack([rows, codes + 1]).reshape(-1, codes.shape[2] + 1)  # UNKNOWN becomes 0
+        first, _ = distinct_outcomes(both, (len(self), *(card + 1 for card in self.cards)))
         usable = np.zeros(codes.shape[:2], bool)
         usable.ravel()[first] = True  # an outcome that several components propose counts once
         usable &= (codes != UNKNOWN).all(axis=2)

@@ -45,10 +45,7 @@ class Enumerate:
 
     def prune(self, live: Frontier) -> Frontier:
         """See `Policy.prune`."""
-        if (
-            len(live) > self.limit
-            and (most := int(np.diff(live.starts, append=len(live)).max())) > self.limit
-        ):
+        if len(live) > self.limit and (most := _most(live)) > self.limit:
             raise IntractableError(
                 f"Autoregressive: one row has {most:,} possible values of the first {live.depth} variables"
                 f" of the chain (limit={self.limit:,}). Raise the limit, use engine=MonteCarlo(), call"
@@ -97,7 +94,7 @@ class MonteCarlo:
         upper = _cumulative(live, weights)
         lower = np.where(live.rank() == 0, 0.0, np.roll(upper, 1))
         size, zero = np.full(len(live), self.size), np.zeros(len(live), dtype=np.intp)
-        points = self.points(live.depth, 0)
+        points = self._points(live.depth, 0)
         count = _below(size, upper, zero, points) - _below(size, lower, zero, points)
         return _deal(live, log_total, count, self.size)
 
@@ -107,14 +104,14 @@ class MonteCarlo:
         first = before - before[live.starts][live.number]
         upper = np.cumsum(np.exp(log_p), axis=1)
         upper /= upper[:, -1:]
-        below = _below(live.count[:, None], upper, first[:, None], self.points(live.depth, 1))
+        below = _below(live.count[:, None], upper, first[:, None], self._points(live.depth, 1))
         return _shares(np.diff(below, axis=1, prepend=0), live)
 
     def prune(self, live: Frontier) -> Frontier:
         """See `Policy.prune`."""
         return live
 
-    def points(self, depth: int, stage: int) -> Floats:
+    def _points(self, depth: int, stage: int) -> Floats:
         """Return where in its stratum each point of a row falls, anew for every depth and stage."""
         return np.random.default_rng([self.seed, depth, stage]).random(self.size)
 
@@ -199,12 +196,17 @@ class AboveThreshold:
     def prune(self, live: Frontier) -> Frontier:
         """See `Policy.prune`."""
         live = live.take(live.log_prob > self.log_threshold[live.query])
-        if len(live) <= self.width:
+        if len(live) <= self.width or _most(live) <= self.width:
             return live
         best = live.take(np.lexsort([-live.log_prob, live.query]))
         late = best.rank() >= self.width
         np.maximum.at(self.floor, best.query[late], best.log_prob[late])
         return best.take(~late)
+
+
+def _most(live: Frontier) -> int:
+    """Return the number of prefixes of the query that has most of them."""
+    return int(np.diff(live.starts, append=len(live)).max(initial=0))
 
 
 def _below(

@@ -15,7 +15,7 @@ from scipy import sparse
 from tuplet.core.limits import row_blocks
 from tuplet.core.parallel import run_many
 from tuplet.core.typing import UNKNOWN, Codes, Floats
-from tuplet.joint.collect import outcome_keys
+from tuplet.joint.collect import distinct_outcomes
 from tuplet.joint.linear_chain import LinearTerms
 from tuplet.local.base import Bound, LocalModel
 from tuplet.local.calibration import SmoothedClassifier
@@ -269,7 +269,7 @@ class _Pairs:
 
 def _distinct(codes: Codes, cards: tuple[int, ...]) -> tuple[Codes, npt.NDArray[np.intp]]:
     """Return the distinct rows of codes (r, v), and for each row which of them it is."""
-    _, first, inverse = np.unique(outcome_keys(codes, cards), return_index=True, return_inverse=True)
+    first, inverse = distinct_outcomes(codes, cards)
     return codes[first], inverse
 
 
