@@ -97,7 +97,7 @@ def test_without_a_writable_folder_numba_compiles_all_the_same(monkeypatch):
     monkeypatch.setattr(numba, "njit", njit)
     compiled._warn_uncached.cache_clear()
     with pytest.warns(TupletWarning, match="NUMBA_CACHE_DIR") as caught:
-        made = [compiled._dispatcher(function, frozenset(), True) for function in (_double, _triple)]
+        made = [compiled._dispatcher(f, compiled._Part(f, frozenset()), True) for f in (_double, _triple)]
     assert len(caught) == 1
     assert [function(2) for function in made] == [4, 6]
 

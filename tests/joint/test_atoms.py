@@ -5,11 +5,13 @@ import tracemalloc
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from draws import examples
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import UNKNOWN
 from tuplet.joint import Atoms, FactorGraph, JointDistribution
+from tuplet.joint.atoms import _largest
 from tuplet.joint.base import all_outcomes
 from tuplet.joint.collect import outcome_keys
 from tuplet.testing import check_joint
@@ -240,3 +242,26 @@ def test_an_absent_atom_may_repeat_another_one(n):
         np.testing.assert_allclose(np.exp(each.log_prob([0, 0])), 0.25)
         np.testing.assert_allclose(np.exp(each.log_prob([0, UNKNOWN])), 0.25)
         np.testing.assert_allclose(np.exp(each._log_table()), np.tile([0.25, 0, 0, 0.75], (len(each), 1)))
+
+
+@given(st.integers(1, 40), st.integers(1, 12), st.integers(0, 2**32 - 1))
+@examples(40)
+def test_the_largest_are_those_of_a_stable_sort(a, k, seed):
+    values = np.random.default_rng(seed).integers(0, 6, size=(4, a)).astype(float)
+    values[values == 0] = -np.inf
+    expected = np.argsort(-values, axis=1, kind="stable")[:, :k]
+    np.testing.assert_array_equal(_largest(values, k), expected)
+
+
+def test_answers_do_not_depend_on_the_sizes_of_blocks(monkeypatch):
+    rng = np.random.default_rng(0)
+    outcomes = all_outcomes((2,) * 5)[None]
+    whole = Atoms((2,) * 5, outcomes, rng.normal(size=(7, 32)))
+    monkeypatch.setattr("tuplet.core.limits.working_cells", lambda: 32 * 70)
+    parts = Atoms((2,) * 5, outcomes, whole.log_weights)
+    assert len(list(parts._blocks(32))) > 2
+    np.testing.assert_allclose(parts._flat_marginals(), whole._flat_marginals(), atol=1e-12)
+    np.testing.assert_allclose(parts.count_marginals(), whole.count_marginals(), atol=1e-12)
+    np.testing.assert_allclose(parts.entropy(), whole.entropy(), atol=1e-12)
+    np.testing.assert_array_equal(parts.top_k(3).codes, whole.top_k(3).codes)
+    np.testing.assert_array_equal(parts.sample(3, 0), whole.sample(3, 0))

@@ -1,7 +1,7 @@
 """Chains: every answer against the table of all outcomes, and what an answer may cost."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -15,6 +15,8 @@ from tuplet.core.typing import UNKNOWN
 from tuplet.joint import Autoregressive, Enumerate, MonteCarlo, Search
 from tuplet.joint.autoregressive import Subset
 from tuplet.joint.base import all_outcomes
+from tuplet.joint.linear_chain import LinearChain, LinearTerms
+from tuplet.testing.strategies import SoftmaxConditional, linear_chains
 
 # -- random chains and their truth ------------------------------------------------------------------------
 
@@ -328,35 +330,115 @@ def test_equal_rows_get_equal_estimates_and_seeds_matter():
     assert (joint._flat_marginals() != other._flat_marginals()).any()
 
 
+# -- linear chains: compiled code against the walk over prefixes --------------------------------------------
+
+
 @dataclass(frozen=True)
-class Grid:
-    """A conditional that evaluates rows times prefixes at once."""
+class Called:
+    """A conditional that can only be called, whatever it is made of."""
 
     conditional: Callable
 
     def __call__(self, variable, rows, codes):
         return self.conditional(variable, rows, codes)
 
-    def grid(self, variable, rows, codes):
-        pairs = np.repeat(rows, len(codes)), np.tile(codes, (len(rows), 1))
-        return np.exp(self.conditional(variable, *pairs)).reshape(len(rows), len(codes), -1)
+
+def slow(joint):
+    """Return the same distribution, answered by walks and by the search in Python."""
+    return replace(joint, conditional=Called(joint.conditional))
+
+
+def coin_terms(n, p=0.25):
+    return LinearTerms(np.full((n, 1), np.log(p / (1 - p))), {}, np.arange(2), 1.0, np.zeros(2))
+
+
+CHAINS = linear_chains(n=3) | linear_chains(cards=(2,) * 7, n=2)
+
+
+@given(CHAINS, st.integers(1, 12), st.sampled_from([0, 1, 3, 2048]), st.booleans())
+@examples(60)
+def test_the_compiled_search_finds_what_the_search_in_python_finds(joint, k, budget, known):
+    if known:
+        evidence = joint.sample(1, 0)[0]
+        evidence[:, ::2] = UNKNOWN
+        joint = joint.condition(evidence)
+    joint = replace(joint, search=Search(budget))
+    found, expected = joint.top_k(k), slow(joint).top_k(k)
+    assert (found.proven | ~expected.proven).all()  # strictly best first needs the fewest nodes
+    both = found.proven & expected.proven
+    np.testing.assert_allclose(found.log_prob[both], expected.log_prob[both], atol=1e-9)
+    real = found.log_prob > -np.inf
+    assert ((found.codes == UNKNOWN).all(axis=2) == ~real).all()
+    np.testing.assert_allclose(
+        slow(joint).log_prob(np.maximum(found.codes, 0).transpose(1, 0, 2)).T[real], found.log_prob[real]
+    )
+    for codes, log_prob in zip(found.codes, found.log_prob, strict=True):
+        held = codes[log_prob > -np.inf]
+        assert len(np.unique(held, axis=0)) == len(held)
+        assert (np.diff(log_prob[log_prob > -np.inf]) <= 0).all()
+
+
+def test_open_nodes_that_are_dropped_are_remembered():
+    """With few nodes to open, few are held, and what is dropped counts against the proof."""
+    rng = np.random.default_rng(0)
+    m, k = 3, 600
+    terms = [LinearTerms(rng.normal(size=(2, k)), {}, np.arange(k), 1.0, np.zeros(k)) for _ in range(m)]
+    chain = LinearChain.pack((k,) * m, range(m), terms)
+    known = np.full((2, m), UNKNOWN)
+    few = chain.search(np.arange(2), known, 3, max_nodes=4, beam=16)
+    many = chain.search(np.arange(2), known, 3, max_nodes=10**6, beam=16)
+    assert many.proven.all()
+    assert not few.proven.any()
+    assert (few.log_prob <= many.log_prob + 1e-12).all()
+    best = np.stack([each.base.argmax(axis=1) for each in terms], axis=1)
+    np.testing.assert_array_equal(many.codes[:, 0], best)
+
+
+@given(CHAINS, st.integers(1, 40), st.integers(0, 3), st.booleans())
+@examples(40)
+def test_compiled_estimates_are_those_of_the_walk(joint, size, seed, known):
+    joint = replace(joint, engine=MonteCarlo(size, seed))
+    if known:
+        evidence = joint.sample(1, 0)[0]
+        evidence[:, 1:] = np.where(np.arange(joint.n_variables - 1) % 3, UNKNOWN, evidence[:, 1:])
+        joint = replace(joint, evidence=evidence)
+    walked = slow(joint)
+    np.testing.assert_allclose(joint._flat_marginals(), walked._flat_marginals(), atol=1e-9)
+    np.testing.assert_allclose(joint.entropy(), walked.entropy(), atol=1e-9)
+    assert joint.tolerance == pytest.approx(walked.tolerance)
+
+
+@given(CHAINS)
+@examples(40)
+def test_compiled_log_probabilities_and_tables_are_those_of_the_walk(joint):
+    walked, draws = slow(joint), joint.sample(4, 0)
+    partial = np.where(np.arange(joint.n_variables) % 2, draws, UNKNOWN)
+    for codes in (draws, partial, np.zeros_like(draws)):
+        np.testing.assert_allclose(np.exp(joint.log_prob(codes)), np.exp(walked.log_prob(codes)), atol=1e-12)
+        np.testing.assert_allclose(joint._bound(codes), walked._bound(codes), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(np.exp(joint._log_table()), np.exp(walked._log_table()), atol=1e-12)
 
 
 def test_tables_of_all_outcomes_equal_the_walk_over_prefixes(monkeypatch):
     """Also over several blocks of rows, under evidence, and for the marginal of a prefix of the order."""
     monkeypatch.setattr("tuplet.core.limits.working_cells", lambda: 32 * 100)
-    joint, _ = make((2, 3, 2, 2), 0, zeros=0.2, n=7)
-    fast = Autoregressive(joint.cards, joint.order, Grid(joint.conditional), n=7)
+    terms = [
+        LinearTerms(np.random.default_rng(v).normal(size=(7, k)), {}, np.arange(k), 1.0, np.zeros(k))
+        for v, k in enumerate((4, 3, 3, 5))
+    ]
+    terms[3] = terms[3]._replace(effects={1: np.arange(15.0).reshape(3, 5) / 5, 2: np.eye(3, 5)})
+    fast = Autoregressive((4, 3, 3, 5), (2, 0, 1, 3), SoftmaxConditional((2, 0, 1, 3), tuple(terms)), n=7)
+    joint = slow(fast)
     known = np.where(np.arange(4) % 2 == 0, joint.sample(1, 0)[0], UNKNOWN)
-    for slow, quick in (
+    for walked, quick in (
         (joint, fast),
         (joint.condition(known), fast.condition(known)),
         (joint.marginal(joint.order[:3]), fast.marginal(joint.order[:3])),
     ):
         assert quick._dense is not None
-        np.testing.assert_allclose(quick._flat_marginals(), slow._flat_marginals(), atol=1e-12)
-        np.testing.assert_allclose(quick.entropy(), slow.entropy(), atol=1e-12)
-        np.testing.assert_allclose(quick.pairwise()[0, 2], slow.pairwise()[0, 2], atol=1e-12)
+        np.testing.assert_allclose(quick._flat_marginals(), walked._flat_marginals(), atol=1e-12)
+        np.testing.assert_allclose(quick.entropy(), walked.entropy(), atol=1e-12)
+        np.testing.assert_allclose(quick.pairwise()[0, 2], walked.pairwise()[0, 2], atol=1e-12)
 
 
 def test_auto_enumerates_what_fits_and_samples_the_rest():
@@ -365,7 +447,8 @@ def test_auto_enumerates_what_fits_and_samples_the_rest():
 
     assert Autoregressive((2,) * 12, range(12), coins, n=1).tolerance == 0
     assert Autoregressive((2,) * 13, range(13), coins, n=1).tolerance > 0
-    assert Autoregressive((2,) * 16, range(16), Grid(coins), n=1).tolerance == 0
+    linear = SoftmaxConditional(tuple(range(16)), (coin_terms(1),) * 16)
+    assert Autoregressive((2,) * 16, range(16), linear, n=1).tolerance == 0
     wide = Autoregressive((2,) * 53, range(53), coins, n=4)
     assert wide.tolerance == pytest.approx(2 / 1000**0.5)
     np.testing.assert_allclose(wide._flat_marginals().reshape(4, 53, 2)[..., 1], 0.25)

@@ -11,7 +11,7 @@ from tuplet.core.typing import UNKNOWN
 from tuplet.joint import Atoms, Autoregressive, FactorGraph, Mixture, MonteCarlo, Search
 from tuplet.joint.base import all_outcomes
 from tuplet.joint.inference import Factor
-from tuplet.joint.mixture import OutcomeBounds
+from tuplet.joint.mixture import OutcomeBounds, _BitLayout
 
 # -- random components and their truth --------------------------------------------------------------------
 
@@ -280,7 +280,7 @@ def test_outcome_bounds_bound_every_completion(cards, seed, width):
     listed = OutcomeBounds.above(joint, np.log(rng.random(3) * 0.3), width)
     rows = rng.integers(3, size=5)
     partial = np.stack([possible_codes(truth, cards, rng)[rows] for _ in range(2)])
-    bound = listed.bound(rows, partial)
+    bound = listed.bound(rows, *_BitLayout.of(cards).pack(partial))
     for codes, bounds in zip(partial, bound, strict=True):
         assert (np.exp(bounds) >= (truth[rows] * agree(cards, codes)).max(axis=1) - 1e-9).all()
 
@@ -300,7 +300,8 @@ def test_outcome_bounds_pack_many_and_wide_variables():
     codes[1, 0, [0, 39]] = 0, 4
     codes[2, 0, [3, 38]] = 2, 2
     expected = [best, best + np.log(0.01 / 0.96), best + np.log(0.01)]
-    np.testing.assert_allclose(listed.bound(np.array([0]), codes)[:, 0], expected)
+    packed = _BitLayout.of(cards).pack(codes)
+    np.testing.assert_allclose(listed.bound(np.array([0]), *packed)[:, 0], expected)
 
 
 # -- estimates --------------------------------------------------------------------------------------------

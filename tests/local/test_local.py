@@ -13,7 +13,7 @@ from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer, make_column_selector
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.model_selection import GridSearchCV
@@ -30,11 +30,13 @@ from tuplet.core.parallel import run_many
 from tuplet.core.typing import UNKNOWN
 from tuplet.joint.base import all_outcomes
 from tuplet.local import SmoothedClassifier, StackedModel, default_estimator
-from tuplet.local.base import GridBound
+from tuplet.local.base import LinearBound
+from tuplet.local.calibration import predict_proba
 from tuplet.local.logistic import fit_in_blocks
 from tuplet.local.onehot import OneHot
 from tuplet.space.features.estimators import accepts, admit_columns, seeded, weight_arguments
 from tuplet.space.features.inputs import put_beside
+from tuplet.testing.strategies import SoftmaxConditional
 
 
 def data(n=120, d=4, parent_cards=(2, 3), child_card=3, seed=0):
@@ -290,14 +292,29 @@ def test_effects_stay_exact_with_large_offsets_and_missing_values():
 
 
 @pytest.mark.parametrize("child_card", [1, 2, 3, 5])
-def test_a_grid_is_every_pair_of_rows_and_parents(child_card):
+def test_terms_of_a_linear_model_give_its_probabilities(child_card):
     X, parents, child, _ = data()
     child = np.minimum(child, child_card - 1)
     model = StackedModel().fit(X, parents, child, parent_cards=(2, 3), child_card=child_card)
     bound, rows, values = model.bind(X), np.array([5, 0, 7]), all_outcomes((2, 3))
-    assert isinstance(bound, GridBound)
-    expected = np.stack([model.log_proba(X[rows], np.tile(v, (3, 1))) for v in values], axis=1)
-    np.testing.assert_allclose(bound.grid(rows, values), np.exp(expected), atol=1e-10)
+    assert isinstance(bound, LinearBound)
+    child_alone = SoftmaxConditional((0, 1, 2), (None, None, bound.terms()))
+    for value in values:
+        expected = model.log_proba(X[rows], np.tile(value, (3, 1)))
+        np.testing.assert_allclose(child_alone(2, rows, np.tile(value, (3, 1))), expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", [RandomForestClassifier, ExtraTreesClassifier])
+def test_probabilities_of_forests_are_those_of_scikit_learn(kind):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(80, 4)), rng.integers(3, size=80)
+    forest = kind(7, random_state=0).fit(X, y)
+    for inputs in (X, X.astype(np.float32), np.where(X > 2, np.nan, X), sparse.csr_array(X)):
+        np.testing.assert_allclose(predict_proba(forest, inputs), forest.predict_proba(inputs), atol=1e-12)
+    with pytest.raises(ValueError, match="features"):
+        predict_proba(forest, X[:, :3])
+    with pytest.raises(ValueError, match="infinity"):
+        predict_proba(forest, np.where(X > 2, np.inf, X))
 
 
 def test_many_columns_of_parents_are_probed_in_blocks():

@@ -17,7 +17,7 @@ from draws import examples
 from tuplet.core.typing import UNKNOWN
 from tuplet.joint.base import all_outcomes
 from tuplet.local import default_estimator
-from tuplet.local.base import GridBound, configurations
+from tuplet.local.base import configurations
 from tuplet.local.bayes import MixedNaiveBayes
 from tuplet.local.logistic import is_plain_logistic
 from tuplet.local.many_logistic import ManyLogistic
@@ -87,16 +87,6 @@ def test_every_way_to_ask_gives_the_same_answer(estimator):
     codes = rng.integers((3, 5, 2), size=(200, 3))
     expected = model.log_proba(X[rows], codes[:, [2, 0]])
     np.testing.assert_allclose(bound(rows, codes), expected, rtol=1e-10, atol=1e-12)
-
-
-def test_a_bound_linear_model_answers_grids():
-    rng, X, parents, child = draw(2)
-    bound = fit(None, X, parents, child).bind(X)
-    assert isinstance(bound, GridBound)
-    rows, codes = rng.integers(len(X), size=7), rng.integers(CARDS, size=(4, 2))
-    grid = bound.grid(rows, codes)
-    for i, row in enumerate(rows):
-        np.testing.assert_allclose(np.log(grid[i]), bound(np.full(4, row), codes), rtol=1e-12)
 
 
 def test_the_answer_is_the_mixture_that_is_promised():

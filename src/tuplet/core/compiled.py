@@ -37,6 +37,7 @@ from tuplet.core.exceptions import TupletWarning
 KERNELS = (
     "tuplet.models.probit.sampling.correlation_kernels",
     "tuplet.models.probit.sampling.forest_kernels",
+    "tuplet.joint.chain_kernels",
     "tuplet.joint.ghk_kernels",
     "tuplet.models.probit.sampling.latent_kernels",
     "tuplet.local.logistic_kernels",
@@ -96,23 +97,27 @@ Argument: TypeAlias = "str | Array | Record"
 class _Part(NamedTuple):
     function: Any
     fastmath: frozenset[str]
+    inlined: bool = False
 
 
 _parts: dict[str, list[_Part]] = {}
 """Functions of each kernel, in the order of their definition."""
 
 
-def inner(*, fastmath: frozenset[str] = frozenset()) -> Callable[[F], F]:
+def inner(*, fastmath: frozenset[str] = frozenset(), inlined: bool = False) -> Callable[[F], F]:
     """Mark a function that is compiled as a part of those that call it.
 
     Parameters
     ----------
     fastmath : set of str
         Freedoms of floating-point code, as numba names them.
+    inlined : bool
+        Whether each call is replaced by the code of the function. A call with several arrays takes longer
+        than tens of operations, since numba counts references to them.
     """
 
     def mark(function: F) -> F:
-        _parts.setdefault(function.__module__, []).append(_Part(function, fastmath))
+        _parts.setdefault(function.__module__, []).append(_Part(function, fastmath, inlined))
         return function
 
     return mark
@@ -260,16 +265,18 @@ def dispatchers(module: str, cached: bool = True) -> dict[str, Any]:
         function, is_entry = part.function, isinstance(part.function, Entry)
         if is_entry:
             function = function.function
-        made[function.__name__] = _dispatcher(function, part.fastmath, cached and is_entry)
+        made[function.__name__] = _dispatcher(function, part, cached and is_entry)
         function.__globals__[function.__name__] = made[function.__name__]
     return made
 
 
-def _dispatcher(function: Any, fastmath: frozenset[str], cached: bool) -> Any:
+def _dispatcher(function: Any, part: _Part, cached: bool) -> Any:
     from numba import njit as typed
 
     njit: Any = typed  # the annotations leave out some options
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": set(fastmath)}
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": set(part.fastmath)}
+    if part.inlined:
+        options["forceinline"] = True
     if not cached:  # wrappers for Python would take most of the time
         return njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)(function)
     try:

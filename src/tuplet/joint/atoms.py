@@ -136,11 +136,10 @@ class Atoms(JointDistribution):
             object.__setattr__(self, "log_weights", np.log(self.__dict__["_weights"]))
         return self.__dict__["log_weights"]
 
-    @property
-    def weights(self) -> Floats:
-        """Probabilities of the atoms (n, a)."""
+    def _weights_of(self, rows: slice) -> Floats:
+        """Probabilities (r, a) of the atoms of some rows."""
         given = self.__dict__.get("_weights")
-        return np.exp(self.log_weights) if given is None else given
+        return np.exp(self.log_weights[rows]) if given is None else given[rows]
 
     def __len__(self) -> int:
         given = self.__dict__.get("_weights")
@@ -229,10 +228,12 @@ class Atoms(JointDistribution):
     # -- sums over atoms ----------------------------------------------------------------------------------
 
     def _flat_marginals(self) -> Floats:
+        flat = np.zeros((len(self), sum(self.cards)))
         if self._shared:
-            flat = self.weights @ indicator(self.codes[0], self.cards)
+            values = indicator(self.codes[0], self.cards)
+            for rows in self._blocks(len(self.codes[0])):
+                flat[rows] = self._weights_of(rows) @ values
         else:
-            flat = np.zeros((len(self), sum(self.cards)))
             for rows, columns, weights in self._columns():
                 for j, card in enumerate(self.cards):
                     flat[rows, self.offsets[j] : self.offsets[j + 1]] = tally(columns[j], card, weights)
@@ -253,7 +254,7 @@ class Atoms(JointDistribution):
         m, n, cards = self.n_variables, len(self), self.cards
         pairs = {(i, j): np.empty((n, cards[i], cards[j])) for i in range(m) for j in range(i + 1, m)}
         if self._shared:
-            weights = self.weights.T.copy()  # (a, n): turned once, read for every variable
+            weights = self._weights_of(slice(None)).T.copy()  # (a, n): turned once, read for every variable
             for i in range(m - 1):
                 sizes = tuple(cards[i] * card for card in cards[i + 1 :])
                 cells = self.codes[0, :, i, None] * np.array(cards[i + 1 :]) + self.codes[0, :, i + 1 :]
@@ -269,13 +270,15 @@ class Atoms(JointDistribution):
 
     def _count_marginals(self) -> Floats:
         m, n = self.n_variables, len(self)
+        answer = np.empty((n, m, m + 1))
         if self._shared:
             positive = self.codes[0] == 1
             atom, variable = np.nonzero(positive)
             column = variable * (m + 1) + positive.sum(axis=1)[atom]
             cells = sparse.csr_array((np.ones(len(atom)), (atom, column)), shape=(len(positive), m * (m + 1)))
-            return (self.weights @ cells).reshape(n, m, m + 1)
-        answer = np.empty((n, m, m + 1))
+            for rows in self._blocks(len(positive)):
+                answer[rows] = (self._weights_of(rows) @ cells).reshape(-1, m, m + 1)
+            return answer
         for rows, columns, weights in self._columns():
             positive = columns == 1
             count = positive.sum(axis=0)
@@ -285,8 +288,12 @@ class Atoms(JointDistribution):
 
     def entropy(self) -> Floats:
         """See `JointDistribution.entropy`."""
-        finite = np.where(np.isneginf(self.log_weights), 0.0, self.log_weights)
-        return np.maximum(0.0, -(self.weights * finite).sum(axis=1))
+        answer = np.empty(len(self))
+        for rows in self._blocks(self.codes.shape[1]):
+            log_weights = self.log_weights[rows]
+            finite = np.where(np.isneginf(log_weights), 0.0, log_weights)
+            answer[rows] = np.maximum(0.0, -(self._weights_of(rows) * finite).sum(axis=1))
+        return answer
 
     def _columns(self) -> Iterator[tuple[slice, Codes, Floats]]:
         """Yield blocks of rows (slice), the codes of their own atoms (m, r, a) and their weights (r, a)."""
@@ -302,10 +309,9 @@ class Atoms(JointDistribution):
     # -- outcomes -----------------------------------------------------------------------------------------
 
     def _top_k(self, k: int) -> Ranking:
-        if k == 1:
-            order = self.log_weights.argmax(axis=1)[:, None]
-        else:
-            order = np.argsort(-self.log_weights, axis=1, kind="stable")[:, :k]
+        order = np.empty((len(self), min(k, self.log_weights.shape[1])), dtype=np.intp)
+        for rows in self._blocks(self.log_weights.shape[1]):
+            order[rows] = _largest(self.log_weights[rows], k)
         log_prob = np.take_along_axis(self.log_weights, order, axis=1)
         codes = np.where(np.isneginf(log_prob)[..., None], UNKNOWN, self._gather(order))
         missing = k - order.shape[1]
@@ -315,11 +321,11 @@ class Atoms(JointDistribution):
         return Ranking(codes, log_prob, np.ones(len(self), bool))
 
     def _sample(self, size: int, rng: np.random.Generator) -> Codes:
-        cumulative = np.cumsum(self.weights, axis=1)
-        uniform = rng.random((size, len(self))) * cumulative[:, -1]
+        uniform = rng.random((size, len(self)))
         chosen = np.empty((len(self), size), dtype=np.intp)
-        for i, row in enumerate(cumulative):
-            chosen[i] = np.searchsorted(row, uniform[:, i], side="right")
+        for i in range(len(self)):
+            cumulative = np.cumsum(self._weights_of(slice(i, i + 1)))
+            chosen[i] = np.searchsorted(cumulative, uniform[:, i] * cumulative[-1], side="right")
         return self._gather(chosen).transpose(1, 0, 2)
 
     def _gather(self, places: npt.NDArray[np.intp]) -> Codes:
@@ -364,11 +370,29 @@ def _checked(codes: npt.NDArray, cards: tuple[int, ...]) -> Codes:
 
 def _normalised(log_weights: Floats) -> Floats:
     """Return log-weights (n, a) that sum to one in every row, or raise where they cannot."""
+    total = np.empty(len(log_weights))
     with np.errstate(invalid="ignore"):
-        total = _log_sum(log_weights)  # nan or +inf in a row shows in its sum
+        for rows in row_blocks(len(log_weights), log_weights.shape[1], PASS_CELLS):
+            total[rows] = _log_sum(log_weights[rows])  # nan or +inf in a row shows in its sum
     if not np.isfinite(total).all():
         raise InputError("Atoms: the weights of a row must be finite and not all zero.")
     return log_weights - total[:, None]
+
+
+def _largest(values: Floats, k: int) -> npt.NDArray[np.intp]:
+    """Positions of the k largest of the values (n, a) of each row, or of all of them; ties as they come."""
+    if k == 1:
+        return values.argmax(axis=1)[:, None]
+    if 4 * k > values.shape[1]:
+        return np.argsort(-values, axis=1, kind="stable")[:, :k]
+    # Of the values that equal the k-th largest, the first ones count.
+    least = -np.partition(-values, k - 1, axis=1)[:, k - 1, None]
+    spare = k - (values > least).sum(axis=1, keepdims=True)
+    equal = values == least
+    chosen = (values > least) | (equal & (np.cumsum(equal, axis=1) <= spare))
+    places = np.nonzero(chosen)[1].reshape(-1, k)
+    order = np.argsort(-np.take_along_axis(values, places, axis=1), axis=1, kind="stable")
+    return np.take_along_axis(places, order, axis=1)
 
 
 def _log_sum(log_values: Floats) -> Floats:

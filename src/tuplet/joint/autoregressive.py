@@ -18,15 +18,15 @@ from tuplet.joint.base import JointDistribution, Ranking
 from tuplet.joint.chain import (
     ConditionalChain,
     DenseChain,
-    GridConditional,
     Summary,
     stack,
     tally_counts,
     tally_pairs,
 )
 from tuplet.joint.frontier import Conditional, Frontier
+from tuplet.joint.linear_chain import LinearChain, LinearConditional
 from tuplet.joint.policies import Beam, Enumerate, MonteCarlo, Multinomial
-from tuplet.joint.search import Search, best_first
+from tuplet.joint.search import Search, best_first, dive_width
 
 _RANKED, _SAFE = 256, -600.0
 """Outcomes up to which sorting tables beats the search, and log-probabilities that products keep exactly."""
@@ -53,8 +53,8 @@ class Autoregressive(JointDistribution):
     evidence : array of int, shape (rows, m), optional
         Known values, `UNKNOWN` = free: this then is the distribution given them.
     engine : "auto", Enumerate or MonteCarlo
-        "auto" enumerates where no row has more than 4,096 outcomes, or 65,536 if the conditional evaluates
-        whole grids (`GridConditional`, as linear chains do), and takes `MonteCarlo()` otherwise.
+        "auto" enumerates where no row has more than 4,096 outcomes, or 65,536 if the conditional is linear
+        (`LinearConditional`), and takes `MonteCarlo()` otherwise.
     search : Search
         Budget of the search for the most probable outcomes.
     rows : array of int, optional
@@ -122,7 +122,7 @@ class Autoregressive(JointDistribution):
     def _choose_engine(self) -> Enumerate | MonteCarlo:
         if self.engine != "auto":
             return self.engine
-        if isinstance(self.conditional, GridConditional) and self.n_outcomes <= ENUMERATION_LIMIT:
+        if isinstance(self.conditional, LinearConditional) and self.n_outcomes <= ENUMERATION_LIMIT:
             return Enumerate()
         n_free = np.where(self.evidence == UNKNOWN, np.array(self.cards, dtype=float), 1.0).prod(axis=1)
         return Enumerate() if n_free.max(initial=1.0) <= FEW_OUTCOMES else MonteCarlo()
@@ -175,19 +175,33 @@ class Autoregressive(JointDistribution):
             return summary
         for reached in self._posterior():
             summary.reach(reached)
-            for _ in self._chain.follow(reached, self.n_variables, observe=summary.observe):
-                pass
+            self._follow(reached, summary)
         return summary
+
+    def _follow(self, reached: Frontier, summary: Summary) -> None:
+        """Take in what follows the last known values."""
+        engine = self._chain.engine
+        if self._linear is not None and isinstance(engine, MonteCarlo):
+            dealt = engine.enter(reached)
+            rows = self.rows[dealt.query[dealt.starts]]
+            summary.follow(dealt, *self._linear.follow(rows, dealt, dealt.codes[:, self.order], engine))
+            return
+        for _ in self._chain.follow(reached, self.n_variables, observe=summary.observe):
+            pass
+
+    @cached_property
+    def _linear(self) -> LinearChain | None:
+        """The terms of all variables, where their logits are sums."""
+        conditional = self.conditional
+        return conditional.linear_chain() if isinstance(conditional, LinearConditional) else None
 
     @cached_property
     def _dense(self) -> DenseChain | None:
-        """Tables of all outcomes, where the engine allows and the conditional helps."""
-        engine, grid = self._chain.engine, self.conditional
-        if not isinstance(engine, Enumerate) or self.n_outcomes > engine.limit:
+        """Tables of all outcomes, where the engine allows and the conditional is linear."""
+        engine, linear = self._chain.engine, self._linear
+        if linear is None or not isinstance(engine, Enumerate) or self.n_outcomes > engine.limit:
             return None
-        if not isinstance(grid, GridConditional):
-            return None
-        return DenseChain(self.cards, self.order, grid, self.rows)
+        return DenseChain(self.cards, self.order, linear, self.rows)
 
     def _atoms(self) -> Iterator[Atoms]:
         """Yield the tables of blocks of rows, in order, as distributions."""
@@ -202,14 +216,22 @@ class Autoregressive(JointDistribution):
 
     def _log_sum(self, known: Codes, rows: npt.NDArray[np.intp]) -> Floats:
         """Return the log-probability (q,) of known values (q, m) of some rows (q,), in ascending order."""
-        if self._dense is None:
+        if self._linear is None:
             return self._chain.log_prob(known, rows)
         direct = (self._chain.leading(known) == known).all(axis=1)  # nothing free in front: no sum at all
         answer, summed = np.empty(len(rows)), np.flatnonzero(~direct)
-        answer[direct] = self._chain.log_prob(known[direct], rows[direct])
-        for block, table in self._dense.tables(known[summed], rows[summed]):
+        answer[direct] = self._linear.log_prob(self.rows[rows[direct]], known[direct][:, self.order])
+        answer[summed] = self._log_totals(known[summed], rows[summed])
+        return answer
+
+    def _log_totals(self, known: Codes, rows: npt.NDArray[np.intp]) -> Floats:
+        """Return the same by sums over what is free."""
+        if self._dense is None or not len(rows):
+            return self._chain.log_prob(known, rows)
+        answer = np.empty(len(rows))
+        for block, table in self._dense.tables(known, rows):
             with np.errstate(divide="ignore"):
-                answer[summed[block]] = np.log(table.sum(axis=1))
+                answer[block] = np.log(table.sum(axis=1))
         return answer
 
     def _flat_marginals(self) -> Floats:
@@ -313,10 +335,20 @@ class Autoregressive(JointDistribution):
             if (log_prob > _SAFE).all():  # elsewhere products may have lost digits, or all of them
                 codes = np.concatenate([part.codes for part in parts])
                 return Ranking(codes, log_prob, np.ones(len(self), dtype=bool))
-        found = best_first(len(self), self.cards, self.order, self._expand, k, self.search, dive=k)
+        found = self._best(k)
         self._rescue(found)
         log_prob = np.minimum(found.log_prob - self._log_evidence[:, None], 0.0)
         return Ranking(found.codes, log_prob, found.proven)
+
+    def _best(self, k: int) -> Ranking:
+        """Search the k most probable outcomes that agree with the evidence, with its probability in them."""
+        if self._linear is None:
+            return best_first(len(self), self.cards, self.order, self._expand, k, self.search, dive=k)
+        known, budget = self.evidence[:, self.order], self.search.max_nodes
+        found = self._linear.search(self.rows, known, k, max_nodes=budget, beam=dive_width(k))
+        codes = np.empty(found.codes.shape, dtype=np.intp)
+        codes[..., self.order] = found.codes
+        return found._replace(codes=codes)
 
     def _expand(
         self, rows: npt.NDArray[np.intp], codes: Codes, variables: npt.NDArray[np.intp], bounds: Floats
@@ -442,8 +474,8 @@ class _Renamed:
 
     @classmethod
     def first(cls, conditional: Conditional, variables: tuple[int, ...], n_variables: int) -> _Renamed:
-        """Rename a conditional; one that evaluates grids still does."""
-        kind = _RenamedGrid if isinstance(conditional, GridConditional) else cls
+        """Rename a conditional; a linear one stays linear."""
+        kind = _RenamedLinear if isinstance(conditional, LinearConditional) else cls
         return kind(conditional, variables, n_variables)
 
     def __call__(self, variable: int, rows: npt.NDArray[np.intp], codes: Codes) -> Floats:
@@ -453,13 +485,16 @@ class _Renamed:
         )
 
 
-class _RenamedGrid(_Renamed):
-    """See `_Renamed` and `GridConditional`."""
+class _RenamedLinear(_Renamed):
+    """See `_Renamed` and `LinearConditional`."""
 
-    def grid(self, variable: int, rows: npt.NDArray[np.intp], codes: Codes) -> Floats:
-        """See `GridConditional.grid`."""
-        inner = cast(GridConditional, self.conditional)
-        return inner.grid(self.variables[variable], rows, _embed(codes, self.variables, self.n_variables))
+    def linear_chain(self) -> LinearChain:
+        """See `LinearConditional.linear_chain`."""
+        return self._first
+
+    @cached_property
+    def _first(self) -> LinearChain:
+        return cast(LinearConditional, self.conditional).linear_chain().first(len(self.variables))
 
 
 def _embed(codes: Codes, variables: tuple[int, ...], n_variables: int) -> Codes:

@@ -1,7 +1,7 @@
 """Sums over the outcomes of a chain of conditionals.
 
 `ConditionalChain` walks from prefix to prefix. `DenseChain` makes tables of all outcomes at once, where the
-conditionals can be evaluated for grids of rows and prefixes. `Summary` and the functions below it compute
+conditionals are linear. `Summary` and the functions below it compute
 answers from weighted prefixes, part by part.
 """
 
@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +21,7 @@ from tuplet.joint.atoms import Atoms, indicator
 from tuplet.joint.base import all_outcomes, category_offsets
 from tuplet.joint.collect import tally
 from tuplet.joint.frontier import Conditional, Frontier, Policy, Walk
+from tuplet.joint.linear_chain import LinearChain
 from tuplet.joint.policies import Enumerate, MonteCarlo
 
 
@@ -123,18 +123,6 @@ class ConditionalChain:
         return Walk(self.cards, self.order, self.conditional, rows, self.origin, known, last, policy, observe)
 
 
-@runtime_checkable
-class GridConditional(Protocol):
-    """A conditional that evaluates every pair of some rows and some prefixes together.
-
-    Linear models can: what x adds and what the earlier variables add are computed apart, and only their sum
-    is formed for each pair. That takes tens of nanoseconds; walking from prefix to prefix a microsecond.
-    """
-
-    def grid(self, variable: int, rows: npt.NDArray[np.intp], codes: Codes) -> Floats:
-        """Return the probabilities (r, q, k) of a variable for rows (r,), each with all of codes (q, m)."""
-
-
 @dataclass(frozen=True)
 class DenseChain:
     """A chain of which tables of all outcomes are made, a block of rows at a time.
@@ -142,14 +130,14 @@ class DenseChain:
     Parameters
     ----------
     cards, order : tuple of int
-    conditional : GridConditional
+    linear : LinearChain
     origin : array, shape (n,)
         Positions of the rows in the batch of the conditional.
     """
 
     cards: tuple[int, ...]
     order: tuple[int, ...]
-    conditional: GridConditional
+    linear: LinearChain
     origin: npt.NDArray[np.intp]
 
     @cached_property
@@ -178,13 +166,7 @@ class DenseChain:
 
     def _table(self, origin: npt.NDArray[np.intp]) -> Floats:
         """Return the probabilities (r, L) of all outcomes."""
-        table, prefixes = np.ones((len(origin), 1)), np.full((1, len(self.cards)), UNKNOWN)
-        for variable in self.order:
-            card = self.cards[variable]
-            p = self.conditional.grid(variable, origin, prefixes)
-            table = (table[..., None] * p).reshape(len(origin), -1)
-            prefixes = np.repeat(prefixes, card, axis=0)
-            prefixes[:, variable] = np.tile(np.arange(card), len(prefixes) // card)
+        table = self.linear.tables(origin)
         # Variables of one value change nothing; without them there are few enough dimensions for numpy.
         order = [v for v in self.order if self.cards[v] > 1]
         in_order = table.reshape(-1, *(self.cards[v] for v in order))
@@ -223,6 +205,14 @@ class Summary:
         for variable in self.order[: part.depth]:
             table = tally(part.codes[:, variable], self.cards[variable], weights, part.number)
             self._set(rows, variable, table)
+
+    def follow(self, part: Frontier, marginals: Floats, entropy: Floats) -> None:
+        """Take in what follows prefixes: marginals of the later variables in their order, and entropy."""
+        rows, start = part.query[part.starts], 0
+        for variable in self.order[part.depth :]:
+            self._set(rows, variable, marginals[:, start : start + self.cards[variable]])
+            start += self.cards[variable]
+        self.entropy[rows] += entropy
 
     def take_in(self, rows: npt.NDArray[np.intp], table: Floats, outcomes: Codes) -> None:
         """Take in the probabilities (r, L) of all outcomes (L, m) of some rows, up to a factor."""

@@ -36,20 +36,23 @@ def outcome_keys(codes: Codes, cards: tuple[int, ...]) -> npt.NDArray[np.int64]:
     return keys
 
 
-def distinct_outcomes(codes: Codes, cards: tuple[int, ...]) -> tuple[Codes, npt.NDArray[np.intp]]:
-    """Distinct outcomes (a, m) of codes (n, m) in lexicographic order, and which of them each row is (n,).
+def distinct_outcomes(
+    codes: Codes, cards: tuple[int, ...]
+) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """Return the first position of every distinct outcome of codes (n, m), and which of them each row is.
 
-    `UNKNOWN` is a value like any other, before the others.
+    They are in lexicographic order, `UNKNOWN` before all values, as those of `np.unique`, which sorts whole
+    rows and takes ten times as long.
 
     Examples
     --------
-    >>> distinct_outcomes(np.array([[1, 0], [-1, 1], [1, 0]]), (2, 2))
-    (array([[-1,  1],
-           [ 1,  0]]), array([1, 0, 1]))
+    >>> first, number = distinct_outcomes(np.array([[1, 0], [-1, 1], [1, 0]]), (2, 2))
+    >>> first, number
+    (array([1, 0]), array([1, 0, 1]))
     """
-    keys = outcome_keys(codes + 1, tuple(card + 1 for card in cards))
-    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-    return codes[first], inverse
+    keys = outcome_keys(codes + 1, tuple(int(card) + 1 for card in cards))
+    _, first, number = np.unique(keys, return_index=True, return_inverse=True)
+    return first, number
 
 
 def positions(listed: Codes, wanted: Codes, cards: tuple[int, ...]) -> npt.NDArray[np.intp]:

@@ -16,7 +16,7 @@ from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.atoms import Atoms
 from tuplet.joint.autoregressive import Autoregressive
 from tuplet.joint.base import JointDistribution, Ranking
-from tuplet.joint.collect import positions
+from tuplet.joint.collect import distinct_outcomes, positions
 from tuplet.joint.graph import FactorGraph
 from tuplet.joint.policies import AboveThreshold, Beam
 from tuplet.joint.search import Search, best_first
@@ -236,7 +236,8 @@ class Mixture(JointDistribution):
         Rows in which an outcome without a place on the lists may be better are searched.
         """
         lists, others = self._lists_and_others()
-        outcomes = np.unique(np.concatenate([part.codes[0] for _, part in lists]), axis=0)
+        outcomes = np.concatenate([part.codes[0] for _, part in lists])
+        outcomes = outcomes[distinct_outcomes(outcomes, self.cards)[0]]
         listed = Atoms._trusted(self.cards, outcomes[None], self._log_probs(outcomes))._top_k(k)
         if not others:
             return listed
@@ -277,9 +278,8 @@ class Mixture(JointDistribution):
         width = max(k, _CANDIDATES)
         codes = np.concatenate([_propose(component, width) for component in self.components], axis=1)
         rows = np.broadcast_to(np.arange(len(self))[:, None, None], (*codes.shape[:2], 1))
-        _, first = np.unique(
-            np.dstack([rows, codes]).reshape(-1, codes.shape[2] + 1), axis=0, return_index=True
-        )
+        both = np.dstack([rows, codes + 1]).reshape(-1, codes.shape[2] + 1)  # UNKNOWN becomes 0
+        first, _ = distinct_outcomes(both, (len(self), *(card + 1 for card in self.cards)))
         usable = np.zeros(codes.shape[:2], bool)
         usable.ravel()[first] = True  # an outcome that several components propose counts once
         usable &= (codes != UNKNOWN).all(axis=2)
@@ -307,8 +307,9 @@ class Mixture(JointDistribution):
     def _bound_by(
         self, outcome_bounds: list[OutcomeBounds | None], rows: npt.NDArray[np.intp], codes: Codes
     ) -> Floats:
+        packed = _BitLayout.of(self.cards).pack(codes)
         bounds = [
-            component._take(rows)._bound(codes) if listed is None else listed.bound(rows, codes)
+            component._take(rows)._bound(codes) if listed is None else listed.bound(rows, *packed)
             for component, listed in zip(self.components, outcome_bounds, strict=True)
         ]
         return _mix(self.log_weights[rows], bounds)
@@ -328,16 +329,14 @@ class OutcomeBounds:
 
     Parameters
     ----------
-    layout : _BitLayout
     packed : array of uint64, shape (words, n, a)
-        Outcomes, best first.
+        Outcomes, best first; see `_BitLayout`.
     log_prob : array, shape (n, a)
         Minus infinity for padding.
     log_floor : array, shape (n,)
         Upper bound on the log-probability of every outcome that is not listed.
     """
 
-    layout: _BitLayout
     packed: npt.NDArray[np.uint64]
     log_prob: Floats
     log_floor: Floats
@@ -360,19 +359,21 @@ class OutcomeBounds:
         order = np.argsort(-log_prob, axis=1, kind="stable")
         log_prob = np.take_along_axis(log_prob, order, axis=1) - scale[:, None]
         packed = np.take_along_axis(packed, order[None], axis=2)
-        return cls(layout, packed, log_prob, policy.floor - scale)
+        return cls(packed, log_prob, policy.floor - scale)
 
-    def bound(self, rows: npt.NDArray[np.intp], codes: Codes) -> Floats:
-        """Return upper bounds (s, r) on every completion of codes (s, r, m) of some rows (r,)."""
-        s, r, _ = codes.shape
-        answer = np.empty((s, r))
-        for part in row_blocks(r, s * self.log_prob.shape[1]):
-            answer[:, part] = self._best_match(rows[part], codes[:, part])
+    def bound(
+        self, rows: npt.NDArray[np.intp], wanted: npt.NDArray[np.uint64], mask: npt.NDArray[np.uint64]
+    ) -> Floats:
+        """Return upper bounds (s, r) on every completion of packed codes (words, s, r) of some rows (r,)."""
+        answer = np.empty(wanted.shape[1:])
+        for part in row_blocks(len(rows), len(answer) * self.log_prob.shape[1]):
+            answer[:, part] = self._best_match(rows[part], wanted[..., part], mask[..., part])
         return np.maximum(answer, self.log_floor[rows])
 
-    def _best_match(self, rows: npt.NDArray[np.intp], codes: Codes) -> Floats:
-        wanted, mask = self.layout.pack(codes)
-        match = np.ones((*codes.shape[:2], self.log_prob.shape[1]), bool)
+    def _best_match(
+        self, rows: npt.NDArray[np.intp], wanted: npt.NDArray[np.uint64], mask: npt.NDArray[np.uint64]
+    ) -> Floats:
+        match = np.ones((*wanted.shape[1:], self.log_prob.shape[1]), bool)
         for listed, value, bits in zip(self.packed, wanted, mask, strict=True):
             match &= (listed[rows] & bits[..., None]) == value[..., None]
         first = match.argmax(axis=2)

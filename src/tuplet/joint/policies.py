@@ -45,10 +45,7 @@ class Enumerate:
 
     def prune(self, live: Frontier) -> Frontier:
         """See `Policy.prune`."""
-        if (
-            len(live) > self.limit
-            and (most := int(np.diff(live.starts, append=len(live)).max())) > self.limit
-        ):
+        if len(live) > self.limit and (most := _most(live)) > self.limit:
             raise IntractableError(
                 f"Autoregressive: one row has {most:,} possible values of the first {live.depth} variables"
                 f" of the chain (limit={self.limit:,}). Raise the limit, use engine=MonteCarlo(), call"
@@ -199,12 +196,17 @@ class AboveThreshold:
     def prune(self, live: Frontier) -> Frontier:
         """See `Policy.prune`."""
         live = live.take(live.log_prob > self.log_threshold[live.query])
-        if len(live) <= self.width:
+        if len(live) <= self.width or _most(live) <= self.width:
             return live
         best = live.take(np.lexsort([-live.log_prob, live.query]))
         late = best.rank() >= self.width
         np.maximum.at(self.floor, best.query[late], best.log_prob[late])
         return best.take(~late)
+
+
+def _most(live: Frontier) -> int:
+    """Return the number of prefixes of the query that has most of them."""
+    return int(np.diff(live.starts, append=len(live)).max(initial=0))
 
 
 def _below(

@@ -61,6 +61,11 @@ class Search:
             raise InputError(f"Search: max_nodes must not be negative, found {self.max_nodes}.")
 
 
+def dive_width(k: int) -> int:
+    """Return how many nodes per depth the last dive of a search for k outcomes opens."""
+    return max(_BEAM, k)
+
+
 class Expand(Protocol):
     """What a form provides for the search: the bounds of the children of some open nodes."""
 
@@ -122,7 +127,7 @@ def best_first(
         `proven` where no open node can hold anything better than the k-th outcome.
     """
     store = np.dtype(np.min_scalar_type(-max(cards)))
-    n_open = max(1, settings.max_nodes + max(_BEAM, k) * len(cards))  # what `OpenNodes` holds before it drops
+    n_open = max(1, settings.max_nodes + dive_width(k) * len(cards))  # what `OpenNodes` holds before it drops
     size = max(1, _BYTES // (len(cards) * store.itemsize * 2 * n_open))
     parts = []
     for rows in [np.arange(a, min(a + size, n)) for a in range(0, max(n, 1), size)]:
@@ -148,7 +153,7 @@ class _BestFirst:
     ) -> None:
         self.cards, self.order, self.expand, self.rows = np.asarray(cards), np.asarray(order), expand, rows
         self.budget = np.full(len(rows), max_nodes)
-        self.width = max(_BEAM, k)
+        self.width = dive_width(k)
         # Of the present open nodes no more can be opened than the budget and one dive allow.
         self.open = OpenNodes(len(rows), len(cards), max_nodes + self.width * len(cards), store)
         self.incumbents = _Incumbents(len(rows), len(cards), k, store)

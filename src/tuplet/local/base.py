@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import all_outcomes
+from tuplet.joint.linear_chain import LinearTerms
 from tuplet.space.features.inputs import Features, n_rows, require_size
 
 Bound: TypeAlias = Callable[[npt.NDArray[np.intp], Codes], Floats]
@@ -18,11 +19,11 @@ Bound: TypeAlias = Callable[[npt.NDArray[np.intp], Codes], Floats]
 
 
 @runtime_checkable
-class GridBound(Protocol):
-    """A bound model that evaluates every pair of some rows and some values of the parents cheaply."""
+class LinearBound(Protocol):
+    """A bound model whose logits are the sum of what x and what each parent adds."""
 
-    def grid(self, rows: npt.NDArray[np.intp], codes: Codes) -> Floats:
-        """Return the probabilities (r, q, k) of the child for rows (r,), each with all of codes (q, v)."""
+    def terms(self) -> LinearTerms:
+        """Return the parts of the sums, with the parents by their positions in the codes."""
 
 
 class LocalModel(ABC):

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy.optimize import brentq
 from sklearn import config_context
 from sklearn.base import clone
 
 from tuplet.core.exceptions import InputError
-from tuplet.core.limits import CACHE_CELLS, row_blocks
+from tuplet.core.limits import CACHE_CELLS, PASS_CELLS, row_blocks
 from tuplet.core.parallel import one_blas_thread
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.local.cross_fitting import Fold, Positions, cross_fit, numbered_folds
@@ -166,15 +167,18 @@ def best_power(
     >>> round(best_power(log_proba, np.array([0, 0, 0, 1])), 6)  # ln 3 / ln 9
     0.5
     """
-    # A probability of zero stays zero at every power; its logarithm only has to be finite.
-    logits = np.maximum(log_proba - log_proba.max(axis=1, keepdims=True), _LEAST)
     weight = np.ones(len(codes)) if weight is None else weight
-    right = float(weight @ logits[np.arange(len(codes)), codes])
+    peak = log_proba.max(axis=1)
+    right = float(weight @ np.maximum(log_proba[np.arange(len(codes)), codes] - peak, _LEAST))
+    blocks = list(row_blocks(len(log_proba), log_proba.shape[1], PASS_CELLS))
 
     def slope(log_b: float) -> float:
-        b = np.exp(log_b)
-        tempered = np.exp(b * logits)
-        expected = np.einsum("ic,ic->i", tempered, logits) / tempered.sum(axis=1)
+        b, expected = np.exp(log_b), np.empty(len(codes))
+        for rows in blocks:  # there may be millions of columns and rows: nothing of that size is copied
+            # A probability of zero stays zero at every power; its logarithm only has to be finite.
+            logits = np.maximum(log_proba[rows] - peak[rows, None], _LEAST)
+            tempered = np.exp(b * logits)
+            expected[rows] = np.einsum("ic,ic->i", tempered, logits) / tempered.sum(axis=1)
         return float(b * (right - weight @ expected) - 2 * prior * log_b)
 
     low, high = np.log(bounds)
@@ -363,7 +367,7 @@ class SmoothedClassifier:
         if is_additive(self.estimator):
             return probabilities(linear_predictor(self.estimator, inputs))
         with one_blas_thread():  # chains are evaluated when they are queried, after `predict_joint`
-            proba = np.array(self.estimator.predict_proba(inputs), dtype=float)  # a copy: it is changed below
+            proba = predict_proba(self.estimator, inputs)
         if proba.shape[1] != len(self.classes):
             raise InputError(
                 f"{name_of(self.estimator)}.predict_proba gave {proba.shape[1]} columns for"
@@ -378,16 +382,41 @@ class SmoothedClassifier:
         proba /= total
         return proba if self.calibration is None else self.calibration.apply(proba)
 
+    @property
+    def smoothing(self) -> tuple[float, Floats]:
+        """What probabilities are multiplied by, and what is added to those of the categories (k,)."""
+        total = float(self.counts.sum())
+        return total / (total + 1), (self.counts + 1) / (total + self.card) / (total + 1)
+
     def smooth(self, proba: Floats) -> Floats:
         """Smoothed probabilities (..., k), from those of the seen classes (..., c), which are overwritten."""
-        total = self.counts.sum()
-        share = (self.counts + 1) / (total + self.card) / (total + 1)
-        proba *= total / (total + 1)
+        scale, share = self.smoothing
+        proba *= scale
         if len(self.classes) < self.card:
             seen, proba = proba, np.zeros((*proba.shape[:-1], self.card))
             proba[..., self.classes] = seen
         proba += share
         return proba
+
+
+def predict_proba(estimator: Any, inputs: Features) -> Floats:
+    """Return the probabilities (n, c) of a fitted classifier, as an array that may be overwritten."""
+    if is_one_of(estimator, _FORESTS) and isinstance(inputs, np.ndarray):
+        with np.errstate(over="ignore"):
+            small = np.ascontiguousarray(inputs, dtype=np.float32)
+        # A chain of forests asks about a few rows thousands of times, and the checks of scikit-learn, which
+        # are repeated for each tree, take several times as long as the trees.
+        if small.shape[1] == estimator.n_features_in_ and np.isfinite(small).all():
+            return _mean_of_trees(estimator, small)
+    return np.array(estimator.predict_proba(inputs), dtype=float)
+
+
+def _mean_of_trees(forest: Any, inputs: npt.NDArray[np.float32]) -> Floats:
+    total = np.zeros((len(inputs), len(forest.classes_)))
+    for tree in forest.estimators_:
+        total += tree.tree_.predict(inputs)
+    total /= len(forest.estimators_)
+    return total
 
 
 def _fit(estimator: Any, inputs: Features, y: Codes, weight: Floats | None) -> Any:

@@ -23,7 +23,6 @@ from tuplet.core.typing import Codes, Floats
 from tuplet.space.features.estimators import COLUMN_WISE, is_column_wise, last_step, weight_arguments
 from tuplet.space.features.inputs import Features
 
-
 _EPSILON = float(np.finfo(float).eps)
 
 

@@ -172,11 +172,6 @@ class _Tabulated:
     def __call__(self, rows: npt.NDArray[np.intp], codes: Codes) -> Floats:
         return self.table[configurations(codes[:, self.places], self.cards), rows]
 
-    def grid(self, rows: npt.NDArray[np.intp], codes: Codes) -> Floats:
-        """See `GridBound.grid`."""
-        blocks = configurations(codes[:, self.places], self.cards)
-        return np.exp(self.table[blocks[None, :], rows[:, None]])
-
 
 @dataclass(frozen=True)
 class _OnDemand:

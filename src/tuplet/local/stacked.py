@@ -19,6 +19,7 @@ from tuplet.core.limits import row_blocks
 from tuplet.core.parallel import run_many
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.collect import distinct_outcomes
+from tuplet.joint.linear_chain import LinearTerms
 from tuplet.local.base import Bound, LocalModel
 from tuplet.local.calibration import SmoothedClassifier
 from tuplet.local.logistic import default_estimator, is_additive, linear_predictor, probabilities
@@ -226,10 +227,12 @@ class _Fixed:
     def __call__(self, rows: npt.NDArray[np.intp], codes: Codes) -> Floats:
         return self.log_proba[rows]
 
-    def grid(self, rows: npt.NDArray[np.intp], codes: Codes) -> Floats:
-        """See `GridBound.grid`."""
-        shape = (len(rows), len(codes), self.log_proba.shape[1])
-        return np.broadcast_to(np.exp(self.log_proba[rows])[:, None], shape)
+    def terms(self) -> LinearTerms:
+        """See `LinearBound.terms`."""
+        k = self.log_proba.shape[1]
+        if k == 1:  # a single logit would be that of the second of two classes
+            return LinearTerms(self.log_proba[:, :0], {}, np.arange(0), 1.0, np.ones(1))
+        return LinearTerms(self.log_proba, {}, np.arange(k), 1.0, np.zeros(k))
 
 
 @dataclass(frozen=True)
@@ -246,11 +249,10 @@ class _Additive:
         self._add_effects(logits, codes)
         return np.log(self.classifier.smooth(probabilities(logits)))
 
-    def grid(self, rows: npt.NDArray[np.intp], codes: Codes) -> Floats:
-        """See `GridBound.grid`."""
-        added = np.zeros((len(codes), self.base.shape[1]))
-        self._add_effects(added, codes)
-        return self.classifier.smooth(probabilities(self.base[rows][:, None] + added))
+    def terms(self) -> LinearTerms:
+        """See `LinearBound.terms`."""
+        effects = dict(zip(self.places, self.effects, strict=True))
+        return LinearTerms(self.base, effects, self.classifier.classes, *self.classifier.smoothing)
 
     def _add_effects(self, logits: Floats, codes: Codes) -> None:
         """Add to logits (r, c) what the parents in codes (r, v) add."""
@@ -290,9 +292,9 @@ class _Pairs:
 
     def __call__(self, rows: npt.NDArray[np.intp], codes: Codes) -> Floats:
         model, Z = self.model, self.prepared.Z
-        pairs, inverse = distinct_outcomes(
-            np.column_stack([rows, codes[:, self.places]]), (n_rows(Z), *model.parent_cards_)
-        )
+        pairs = np.column_stack([rows, codes[:, self.places]])
+        first, inverse = distinct_outcomes(pairs, (n_rows(Z), *model.parent_cards_))
+        pairs = pairs[first]
         answer = np.empty((len(pairs), model.child_card_))
         for block in row_blocks(len(pairs), Z.shape[1] + model._width):
             part = pairs[block]

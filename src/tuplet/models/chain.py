@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import factorial
 from typing import Any, Literal, cast, final
 
@@ -16,9 +17,10 @@ from tuplet.core.typing import UNKNOWN, Codes, Floats, Seed
 from tuplet.joint.atoms import Atoms
 from tuplet.joint.autoregressive import Autoregressive
 from tuplet.joint.base import JointDistribution
+from tuplet.joint.linear_chain import LinearChain
 from tuplet.joint.mixture import Mixture
 from tuplet.joint.policies import Enumerate, MonteCarlo
-from tuplet.local.base import Bound, GridBound
+from tuplet.local.base import Bound, LinearBound
 from tuplet.local.stacked import Link, fit_links, prepare_further
 from tuplet.models.base import JointClassifier
 from tuplet.space.containers import listing
@@ -171,7 +173,7 @@ class ChainClassifier(JointClassifier):
     def _predict_joint(self, X: Features) -> JointDistribution:
         rows = prepare_further(self.models_, X)
         bound = [m.bind(Z, parents) for m, Z, parents in zip(self.models_, rows, self.parents_, strict=True)]
-        kind = _GridChain if all(isinstance(model, GridBound) for model in bound) else Chain
+        kind = _SoftmaxChain if all(isinstance(model, LinearBound) for model in bound) else Chain
         chains = [
             kind(tuple(order.tolist()), tuple(bound[i] for i in links))
             for order, links in zip(self.orders_, self.links_, strict=True)
@@ -212,12 +214,17 @@ class Chain:
         return codes
 
 
-class _GridChain(Chain):
-    """A chain of models that evaluate rows times prefixes cheaply; see `GridConditional`."""
+class _SoftmaxChain(Chain):
+    """A chain of models whose logits are sums; see `LinearConditional`."""
 
-    def grid(self, variable: int, rows: npt.NDArray[np.intp], codes: Codes) -> Floats:
-        """Return the probabilities (r, q, k) of a variable for rows (r,), each with all of codes (q, m)."""
-        return cast(GridBound, self.bound[variable]).grid(rows, codes)
+    def linear_chain(self) -> LinearChain:
+        """See `LinearConditional.linear_chain`."""
+        return self._packed
+
+    @cached_property
+    def _packed(self) -> LinearChain:
+        terms = [cast(LinearBound, model).terms() for model in self.bound]
+        return LinearChain.pack([len(each.share) for each in terms], self.order, terms)
 
 
 def _links(order: list[int]) -> list[Link]:

@@ -6,7 +6,8 @@ from typing import Any, final
 
 import numpy as np
 
-from tuplet.core.exceptions import TupletWarning
+from tuplet.core.exceptions import IntractableError, TupletWarning
+from tuplet.core.limits import largest_array
 from tuplet.core.parameters import Number, declare
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.atoms import Atoms
@@ -67,6 +68,7 @@ class PowersetClassifier(JointClassifier):
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
         seen = seen_combinations(codes, sample_weight)
+        _require_few(len(codes), len(seen.codes))
         _warn_left_out(int((seen.member != UNKNOWN).sum()), len(codes))
         self.combinations_ = seen.codes
         estimated = self.smoothing == "good-turing"
@@ -84,6 +86,16 @@ class PowersetClassifier(JointClassifier):
     def _predict_joint(self, X: Features) -> JointDistribution:
         atoms = Atoms.from_weights(self.space_.cards, self.combinations_, self.model_.proba_alone(X))
         return with_unseen(atoms, self.unseen_mass_, self.log_marginals_)
+
+
+def _require_few(n: int, n_combinations: int) -> None:
+    """Refuse combinations whose probabilities, in all training rows, are too many to hold."""
+    if n * n_combinations > largest_array():
+        raise IntractableError(
+            f"PowersetClassifier: {n:,} rows have {n_combinations:,} combinations of labels, too many classes"
+            f" for one classifier (limit {largest_array():,} probabilities of all rows). Use ChainClassifier"
+            " or TreeClassifier, or raise the limit with sklearn.set_config(working_memory=...)."
+        )
 
 
 def _warn_left_out(n_used: int, n: int) -> None:

@@ -13,6 +13,7 @@ from tuplet.core.parameters import declare
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.atoms import Atoms
 from tuplet.joint.base import JointDistribution
+from tuplet.joint.collect import distinct_outcomes
 from tuplet.joint.graph import FactorGraph
 from tuplet.joint.inference.factor import Factor
 from tuplet.joint.mixture import Mixture
@@ -104,11 +105,12 @@ def seen_combinations(codes: Codes, sample_weight: Floats | None) -> Combination
             "Learning combinations of labels needs at least one row in which no label is missing; use"
             " IndependentClassifier or ChainClassifier."
         )
-    distinct, inverse = np.unique(codes[complete], axis=0, return_inverse=True)
+    known = codes if complete.all() else codes[complete]
+    first, inverse = distinct_outcomes(known, tuple(known.max(axis=0) + 1))
     member = np.full(len(codes), UNKNOWN)
-    member[complete] = inverse.ravel()
+    member[complete] = inverse
     weights = np.ones(len(codes)) if sample_weight is None else sample_weight
-    return Combinations(distinct, np.bincount(member[complete], weights[complete]).astype(float), member)
+    return Combinations(known[first], np.bincount(member[complete], weights[complete]).astype(float), member)
 
 
 def unseen_mass(combinations: Combinations, cards: tuple[int, ...]) -> float:

@@ -109,7 +109,8 @@ class SharedForestClassifier(JointClassifier):
         filled = np.where(codes == UNKNOWN, [p.argmax() for p in self._prior], codes)
         self.forest_ = seeded(clone(_forest(self.estimator, X)), int(rng.integers(2**31 - 1)))
         _grow(self.forest_, X, filled if filled.shape[1] > 1 else filled[:, 0], sample_weight)
-        self._patterns, pattern = distinct_outcomes(codes, self.space_.cards)
+        first, pattern = distinct_outcomes(codes, self.space_.cards)
+        self._patterns = codes[first]
         # Two numbers are learned from what rows meet elsewhere, so some of many rows will do.
         most = min(_MOST_HELD_OUT, max(1, LISTED_CELLS // len(self._patterns)))
         some = np.arange(0, len(codes), -(-len(codes) // most))

@@ -14,7 +14,7 @@ from tuplet.core.exceptions import IntractableError, TupletWarning
 from tuplet.core.typing import Floats
 from tuplet.joint.autoregressive import Autoregressive
 from tuplet.joint.base import JointDistribution, Mode
-from tuplet.joint.chain import GridConditional
+from tuplet.joint.linear_chain import LinearConditional
 from tuplet.joint.search import Search
 from tuplet.prediction.queries import estimate_text, is_estimated, parts
 from tuplet.space.classes import ClassSpace
@@ -163,7 +163,7 @@ def _has_quick_marginals(joint: JointDistribution) -> bool:
 def _calls_classifiers(joint: JointDistribution) -> bool:
     """Whether every step into the distribution is a call of some classifier, and there are many steps."""
     return joint.n_outcomes > _PATHS and any(
-        isinstance(part, Autoregressive) and not isinstance(part.conditional, GridConditional)
+        isinstance(part, Autoregressive) and not isinstance(part.conditional, LinearConditional)
         for part in parts(joint)
     )
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from hypothesis import strategies as st
+from scipy.special import softmax
 
 from tuplet.core.typing import Codes, Floats
 from tuplet.joint.atoms import Atoms
@@ -18,6 +19,7 @@ from tuplet.joint.graph import FactorGraph
 from tuplet.joint.inference.engine import Exact
 from tuplet.joint.inference.factor import AnyFactor, Factor, RuleFactor
 from tuplet.joint.inference.signed import SignedElimination
+from tuplet.joint.linear_chain import LinearChain, LinearTerms
 from tuplet.joint.mixture import Mixture
 
 Cards = tuple[int, ...]
@@ -98,8 +100,28 @@ def autoregressives(draw: st.DrawFn, cards: Cards | None = None, n: int | None =
         weights = rng.gamma(0.7, size=shape) + 1e-3
         weights[..., 1:][rng.random(weights[..., 1:].shape) < 0.15] = 0.0
         tables.append(weights / weights.sum(axis=-1, keepdims=True))
-    kind = draw(st.sampled_from([_TableConditional, _TableGrid]))
-    return Autoregressive(cards, order, kind(order, tuple(tables)), n)
+    return Autoregressive(cards, order, _TableConditional(order, tuple(tables)), n)
+
+
+@st.composite
+def linear_chains(draw: st.DrawFn, cards: Cards | None = None, n: int | None = None) -> Autoregressive:
+    """Random order, and softmax conditionals of random sums; some values are impossible."""
+    cards, n, rng = _frame(draw, cards, n)
+    order = tuple(int(v) for v in rng.permutation(len(cards)))
+    terms = [_random_terms(cards, order, v, n, rng) for v in range(len(cards))]
+    return Autoregressive(cards, order, SoftmaxConditional(order, tuple(terms)), n)
+
+
+def _random_terms(cards: Cards, order: Cards, v: int, n: int, rng: np.random.Generator) -> LinearTerms:
+    k = cards[v]
+    classes = np.sort(rng.permutation(k)[: int(rng.integers(1, k + 1))])
+    if len(classes) == 1:
+        return LinearTerms(np.zeros((n, 0)), {}, np.arange(0), 1.0, np.eye(k)[classes[0]])
+    c = 1 if len(classes) == 2 else len(classes)
+    earlier = order[: order.index(v)]
+    effects = {u: 2 * rng.normal(size=(cards[u], c)) for u in earlier if rng.random() < 0.8}
+    share = rng.dirichlet(np.ones(k)) * 0.1 * rng.integers(0, 2)
+    return LinearTerms(2 * rng.normal(size=(n, c)), effects, classes, 1 - share.sum(), share)
 
 
 @st.composite
@@ -111,6 +133,7 @@ def mixtures(draw: st.DrawFn, cards: Cards | None = None, n: int | None = None) 
         factor_graphs(cards, n, max_hidden=1),
         rule_graphs(cards, n),
         autoregressives(cards, n),
+        linear_chains(cards, n),
     )
     components = tuple(draw(st.lists(parts, min_size=1, max_size=3)))
     log_weights = rng.normal(size=(n, len(components)))
@@ -123,6 +146,7 @@ FORMS: dict[str, Callable[[Cards | None, int | None], st.SearchStrategy[Any]]] =
     "factor graph": factor_graphs,
     "rules": rule_graphs,
     "autoregressive": autoregressives,
+    "linear chain": linear_chains,
     "mixture": mixtures,
 }
 """Strategies of all forms, by name: each takes `cards` and `n`."""
@@ -148,13 +172,28 @@ class _TableConditional:
             return np.log(self.tables[place][(rows, *(codes[:, v] for v in self.order[:place]))])
 
 
-class _TableGrid(_TableConditional):
-    """The same, evaluated for rows times prefixes at once."""
+@dataclass(frozen=True)
+class SoftmaxConditional:
+    """Softmax conditionals of sums; see `LinearConditional`."""
 
-    def grid(self, variable: int, rows: npt.NDArray[np.intp], codes: Codes) -> Floats:
-        """Probabilities (r, q, k) of a variable for rows (r,), each with all of codes (q, m)."""
-        place = self.order.index(variable)
-        return self.tables[place][(rows[:, None], *(codes[:, v] for v in self.order[:place]))]
+    order: tuple[int, ...]
+    terms: tuple[LinearTerms, ...]  # by variable
+
+    def __call__(self, variable: int, rows: npt.NDArray[np.intp], codes: Codes) -> Floats:
+        """Log-probabilities (r, k) of a variable, given the earlier ones in codes (r, m)."""
+        terms = self.terms[variable]
+        logits = terms.base[rows] + sum(effect[codes[:, u]] for u, effect in terms.effects.items())
+        if logits.shape[1] == 1:
+            logits = np.hstack([np.zeros_like(logits), logits])
+        p = np.tile(terms.share, (len(rows), 1))
+        if logits.shape[1]:
+            p[:, terms.classes] += terms.scale * softmax(logits, axis=1)
+        with np.errstate(divide="ignore"):
+            return np.log(p)
+
+    def linear_chain(self) -> LinearChain:
+        """See `LinearConditional.linear_chain`."""
+        return LinearChain.pack([len(each.share) for each in self.terms], self.order, self.terms)
 
 
 def _frame(draw: st.DrawFn, cards: Cards | None, n: int | None) -> tuple[Cards, int, np.random.Generator]:

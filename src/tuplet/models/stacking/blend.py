@@ -170,9 +170,11 @@ def _reliability(tables: _Tables, power: float, rows: Rows) -> pd.DataFrame:
 
 
 def _mixed(log_weights: Floats, tables: Sequence[Any]) -> Floats:
-    stacked = [log_weights[:, c, None] + table for c, table in enumerate(tables)]
-    with np.errstate(divide="ignore"):
-        return np.asarray(logsumexp(stacked, axis=0))
+    """Average log-probabilities (n, outcomes), one member at a time."""
+    total = log_weights[:, :1] + tables[0]
+    for c, table in enumerate(tables[1:], start=1):
+        np.logaddexp(total, log_weights[:, c, None] + table, out=total)
+    return total
 
 
 _AXES = 8

@@ -8,6 +8,7 @@ from typing import final
 import numpy as np
 from scipy.special import logsumexp
 
+from tuplet.core.limits import PASS_CELLS, row_blocks
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.atoms import Atoms
 from tuplet.joint.base import JointDistribution, all_outcomes
@@ -66,12 +67,21 @@ def find_power(table: Floats, codes: Codes, weights: Floats, cards: tuple[int, .
     known = (codes != UNKNOWN).all(axis=1)
     if known.sum() < 2:
         return Tempering()
-    table, weights = table[known].astype(float), weights[known] / weights[known].sum()
-    found = _positions(codes[known], cards)
+    if not known.all():
+        table, codes, weights = table[known], codes[known], weights[known]
+    weights, found = weights / weights.sum(), _positions(codes, cards)
     seen = table[np.arange(len(table)), found]
     power = best_power(table, found, weights, bounds=_POWERS)
-    gain = gain_of(power * seen - logsumexp(power * table, axis=1) - seen, weights)
+    gain = gain_of(power * seen - _log_totals(table, power) - seen, weights)
     return Tempering(power, *gain) if gain.is_clear else Tempering()
+
+
+def _log_totals(table: Floats, power: float) -> Floats:
+    """Return what powers of probabilities (n, outcomes) add up to in each row, as logarithms."""
+    totals = np.empty(len(table))
+    for rows in row_blocks(len(table), table.shape[1], PASS_CELLS):
+        totals[rows] = logsumexp(power * table[rows], axis=1)
+    return totals
 
 
 def _positions(codes: Codes, cards: tuple[int, ...]) -> Codes:
