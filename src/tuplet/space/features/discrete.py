@@ -296,7 +296,7 @@ def _totals(numbers: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
         values, counts = np.unique(numbers[known], return_counts=True)
         return values, counts.astype(float)
     values, place = np.unique(numbers[known], return_inverse=True)
-    return values, np.bincount(place, weights[known])
+    return values, np.bincount(place, weights[known]).astype(float)
 
 
 def _columns(X: Features, positions: Sequence[int]) -> Iterator[Any]:
@@ -304,11 +304,11 @@ def _columns(X: Features, positions: Sequence[int]) -> Iterator[Any]:
     if isinstance(X, pd.DataFrame):
         yield from (X.iloc[:, j] for j in positions)
         return
-    X = X.tocsc() if sparse.issparse(X) else X
+    table: Any = X
+    table = table.tocsc() if sparse.issparse(X) else table
     for start in range(0, len(positions), _TOGETHER):
-        part = X[:, list(positions[start : start + _TOGETHER])]
-        dense: Any = part.toarray() if sparse.issparse(part) else part
-        yield from np.ascontiguousarray(np.asarray(dense).T)
+        part = table[:, list(positions[start : start + _TOGETHER])]
+        yield from np.ascontiguousarray((part.toarray() if sparse.issparse(X) else np.asarray(part)).T)
 
 
 def _numbers(column: Any, dates: bool) -> Floats:
