@@ -131,13 +131,3 @@ def _without(near: Positions, own: Positions) -> Positions:
     kept = near != own
     kept[kept.all(axis=1), 0] = False
     return near[kept].reshape(len(near), -1)
-
-
-def drawn_order(n: int, n_learned: int | None) -> Positions:
-    """Return the positions of n rows in the order in which they are drawn, if some are learned from.
-
-    Where all are learned from they keep their order. The order depends on nothing but n: fits repeat.
-    """
-    if n_learned is None or n <= n_learned:
-        return np.arange(n)
-    return np.random.default_rng(0).permutation(n)

@@ -12,9 +12,10 @@ from tuplet.core.parameters import Number, declare
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
+from tuplet.local.cross_fitting import drawn_order
 from tuplet.local.onehot import OneHot, one_hot_width
 from tuplet.models.base import JointClassifier
-from tuplet.models.neighborhoods import Neighborhoods, Positions, drawn_order
+from tuplet.models.neighborhoods import Neighborhoods, Positions
 from tuplet.space.features.inputs import Features
 
 _FEWEST = 128

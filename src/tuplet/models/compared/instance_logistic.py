@@ -10,10 +10,11 @@ from tuplet.core.parameters import declare
 from tuplet.core.typing import Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
+from tuplet.local.cross_fitting import drawn_order
 from tuplet.local.onehot import OneHot
 from tuplet.local.stacked import Link, fit_links
 from tuplet.models.base import JointClassifier
-from tuplet.models.neighborhoods import Neighborhoods, drawn_order
+from tuplet.models.neighborhoods import Neighborhoods
 from tuplet.space.features.inputs import Features, n_rows, put_beside, take_rows
 
 
