@@ -15,7 +15,7 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.utils import Tags
 
-from tuplet.core.exceptions import ConvergenceWarning, InputError
+from tuplet.core.exceptions import ConvergenceWarning, InputError, IntractableError
 from tuplet.core.limits import BLOCK_CELLS, row_blocks
 from tuplet.core.parameters import Number, Whole, declare
 from tuplet.core.typing import UNKNOWN, Codes, Floats
@@ -31,6 +31,9 @@ from tuplet.space.features.inputs import Features, n_rows, require_size
 
 _EXACT_LABELS = 18
 """Labels beyond which queries are approximate, unless an engine is given: 2^18 cells for each row."""
+
+_MOST_LABELS = 120
+"""Labels beyond which learning the codes of a few thousand rows takes minutes."""
 
 _PENALTIES = (0.01, 0.1, 1.0, 10.0, 100.0, 1e3, 1e4, 1e5)
 """Penalties that are tried for the regression of labels on features."""
@@ -161,6 +164,7 @@ class OutputCodingClassifier(JointClassifier):
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
         self._require_binary()
+        self._require_few_labels()
         links = [Link(j, ()) for j in range(self.space_.n_variables)]
         self.models_ = fit_links(
             links,
@@ -184,6 +188,14 @@ class OutputCodingClassifier(JointClassifier):
                 "Only binary classification is supported. The type of the target is multiclass:"
                 f" OutputCodingClassifier codes 0/1 labels, but {wide[0]!r} has more than two; use"
                 " RandomFieldClassifier or ChainClassifier."
+            )
+
+    def _require_few_labels(self) -> None:
+        if (m := self.space_.n_variables) > _MOST_LABELS:
+            raise IntractableError(
+                f"OutputCodingClassifier would take minutes to learn codes of {m} labels (limit"
+                f" {_MOST_LABELS}); drop rare labels, or use StackedFeaturesClassifier, ChainClassifier or"
+                " SharedForestClassifier."
             )
 
     def _numbers(self, X: Features) -> Floats:
@@ -310,7 +322,7 @@ def _ridge(X: Floats, Y: Floats, weights: Floats, penalties: Floats) -> tuple[Fl
 class _Ridge:
     """Regressions of Y (n, m) on X (n, d) for any penalty, block by block: no further array as large as X.
 
-    With weighted and centred rows A, principal axes V and their squared singular values s^2, the regression is
+    With weighted and centred rows A, principal axes V and squared singular values s^2, predictions are
     A V (s^2 + penalty)^-1 V' A' Y.
     """
 
@@ -332,7 +344,7 @@ class _Ridge:
         """Return a matrix with the singular values and axes of all rows: of a QR decomposition in blocks."""
         parts = np.zeros((0, self.X.shape[1]))
         for rows in self.blocks():
-            parts = np.linalg.qr(np.vstack([parts, self._rows(rows)]), mode="r")
+            parts = np.asarray(np.linalg.qr(np.vstack([parts, self._rows(rows)]), mode="r"))
         return parts
 
     def _rows(self, rows: slice) -> Floats:
