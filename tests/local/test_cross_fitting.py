@@ -10,7 +10,15 @@ from sklearn.model_selection import KFold, ShuffleSplit
 
 from draws import examples
 from tuplet.core.exceptions import InputError
-from tuplet.local.cross_fitting import cross_fit, fold_weights, inner_folds, numbered_folds, random_folds
+from tuplet.local.cross_fitting import (
+    cross_fit,
+    drawn_order,
+    fold_weights,
+    held_out_only,
+    inner_folds,
+    numbered_folds,
+    random_folds,
+)
 
 
 @examples(25)
@@ -100,3 +108,16 @@ def test_numbered_and_random_folds():
 def test_numbers_of_folds_that_make_no_sense(cv):
     with pytest.raises(InputError, match="cv "):
         inner_folds(np.zeros((4, 1)), np.zeros((4, 1), dtype=np.intp), None, cv)
+
+
+def test_rows_that_are_drawn_are_held_out_by_the_same_folds():
+    rng = np.random.default_rng(0)
+    X, codes = rng.normal(size=(60, 2)), rng.integers(0, 2, size=(60, 1))
+    assert drawn_order(60, None).tolist() == drawn_order(60, 60).tolist() == list(range(60))
+    drawn = drawn_order(60, 20)
+    assert sorted(drawn.tolist()) == list(range(60))
+    whole = inner_folds(X, codes, None, 5)
+    some = held_out_only(whole, drawn[:20])
+    assert sorted(np.concatenate([fold.test for fold in some]).tolist()) == sorted(drawn[:20].tolist())
+    for fold in some:
+        assert any(np.array_equal(fold.train, other.train) for other in whole)

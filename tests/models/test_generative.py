@@ -287,6 +287,16 @@ def test_few_values_are_bins_of_their_own_and_many_are_cut_evenly():
     assert learn_bins(np.array([np.nan]), 3).states == ("none",)
 
 
+def test_wide_tables_are_coded_as_column_by_column():
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((40, 19)) < 0.3, 0.0, rng.normal(size=(40, 19)).round(1))
+    names = [f"x{j}" for j in range(19)]
+    alone = [learn_bins(column, 4) for column in X.T]
+    expected = np.column_stack([each.codes(column) for each, column in zip(alone, X.T, strict=True)])
+    for form in (X, sparse.csr_array(X), np.asfortranarray(X), pd.DataFrame(X, columns=names)):
+        np.testing.assert_array_equal(DiscreteColumns.learn(form, names, 4).codes(form), expected)
+
+
 def test_columns_of_all_kinds():
     X = pd.DataFrame(
         {

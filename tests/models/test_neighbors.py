@@ -87,18 +87,70 @@ def test_weights_are_numbers_of_rows(weights, k, seed):
     weighted = Neighborhoods.fit(X, k, weights.astype(float), standardize=True, n_jobs=None)
     repeated = Neighborhoods.fit(X[times], k, None, standardize=True, n_jobs=None)
     assert weighted.k == repeated.k == min(k, len(times) - 1)
-    np.testing.assert_allclose(weighted.around(new) @ labels, repeated.around(new) @ labels[times], atol=1e-9)
     np.testing.assert_allclose(
-        (weighted.among_training() @ labels)[times], repeated.among_training() @ labels[times], atol=1e-9
+        weighted.sums_around(new, labels), repeated.sums_around(new, labels[times]), atol=1e-9
+    )
+    np.testing.assert_allclose(
+        weighted.sums_among_training(labels, np.arange(len(X)))[times],
+        repeated.sums_among_training(labels[times], np.arange(len(times))),
+        atol=1e-9,
     )
 
 
 def test_fractions_of_rows_fill_fractions_of_places():
     X = np.arange(6.0)[:, None]
     near = Neighborhoods.fit(X, 1, np.full(6, 0.4), standardize=False, n_jobs=None)
-    np.testing.assert_allclose(near.around(np.array([[0.1]])).toarray(), [[0.4, 0.4, 0.2, 0, 0, 0]])
-    np.testing.assert_allclose(near.among_training().sum(axis=1), 1)
-    assert (near.among_training().diagonal() == 0).all()
+    np.testing.assert_allclose(near.sums_around(np.array([[0.1]]), np.eye(6)), [[0.4, 0.4, 0.2, 0, 0, 0]])
+    among = near.sums_among_training(np.eye(6), np.arange(6))
+    np.testing.assert_allclose(among.sum(axis=1), 1)
+    assert (among.diagonal() == 0).all()
+
+
+def slow_sums(X, weights, k, columns, point, own=None):
+    """Sums over the k nearest places, one unit of the row `own` left out, by sorting all rows."""
+    left, total = float(k), np.zeros(columns.shape[1])
+    distance = ((X - point) ** 2).sum(axis=1)
+    for i in np.argsort(distance, kind="stable"):
+        taken = min(left, max(weights[i] - 1, 0) if i == own else weights[i])
+        total, left = total + taken * columns[i], left - taken
+    return total
+
+
+@examples(40)
+@given(st.integers(3, 40), st.integers(1, 9), st.sampled_from([0.01, 0.3, 1.0, 4.0]), st.integers(0, 1000))
+def test_neighbourhoods_of_any_weights_are_those_of_sorted_rows(n, k, scale, seed):
+    rng = np.random.default_rng(seed)
+    X, columns, new = rng.normal(size=(n, 3)), rng.normal(size=(n, 2)), rng.normal(size=(3, 3))
+    weights = scale * rng.exponential(size=n) ** 3 + 1e-6  # most are light: more rows have to be asked for
+    near = Neighborhoods.fit(X, k, weights, standardize=False, n_jobs=None)
+    around = [slow_sums(X, weights, near.k, columns, x) for x in new]
+    np.testing.assert_allclose(near.sums_around(new, columns), around, atol=1e-9)
+    some = rng.permutation(n)[: n // 2 + 1]
+    among = [slow_sums(X, weights, near.k, columns, X[i], i) for i in some]
+    np.testing.assert_allclose(near.sums_among_training(columns, some), among, atol=1e-9)
+
+
+def test_weights_that_add_up_to_one_need_no_search(monkeypatch):
+    X, Y = binary(60)
+    near = Neighborhoods.fit(X, 5, np.full(60, 1 / 60), standardize=True, n_jobs=None)
+    monkeypatch.setattr(Neighborhoods, "_search", None)
+    expected = (Y.sum(axis=0) - Y) / 60
+    np.testing.assert_allclose(near.sums_among_training(Y.astype(float), np.arange(60)), expected)
+
+
+def test_rows_that_are_not_drawn_teach_priors_and_are_neighbours():
+    X, Y = binary(4000, seed=1)
+    Y[:, 2] &= np.random.default_rng(0).random(4000) < 0.06  # a rare label
+    whole = NeighborClassifier(n_learned=None).fit(X, Y)
+    drawn = NeighborClassifier(n_learned=1000).fit(X, Y)
+    np.testing.assert_array_equal(drawn.prior_, whole.prior_)
+    np.testing.assert_array_equal(NeighborClassifier(n_learned=4000).fit(X, Y).likelihood_, whole.likelihood_)
+    assert Y[:, 2].sum() < 128  # all of its rows count, then
+    np.testing.assert_allclose(drawn.likelihood_[1, 2], whole.likelihood_[1, 2])
+    np.testing.assert_allclose(drawn.likelihood_, whole.likelihood_, atol=0.06)
+    new, true = binary(500, seed=2)
+    gap = whole.predict_joint(new).log_prob(true) - drawn.predict_joint(new).log_prob(true)
+    assert abs(gap.mean()) < 0.02
 
 
 def test_missing_labels_count_by_frequencies_and_change_nothing_else():

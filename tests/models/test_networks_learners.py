@@ -26,7 +26,15 @@ from tuplet.models.generative.networks import (
     learn_tree_tree,
     search_network,
 )
-from tuplet.models.generative.networks.kernels import Rules, SearchTask, score_order, start_state, walk
+from tuplet.models.generative.networks.kernels import (
+    Rules,
+    SearchTask,
+    score_order,
+    search_insertions,
+    search_swaps,
+    start_state,
+    walk,
+)
 from tuplet.structure import is_acyclic
 
 STEP = 1e-6
@@ -432,3 +440,19 @@ def test_a_class_with_a_feature_above_it_is_refused():
         ThreePartGraph(((1,), ()), 1)
     with pytest.raises(InputError, match="cycle"):
         ThreePartGraph(((1,), (0,)), 2)
+
+
+@pytest.mark.parametrize("moves", ["insertions", "swaps"])
+def test_no_further_search_begins_after_a_long_one(monkeypatch, moves):
+    codes = np.random.default_rng(0).integers(2, size=(50, 8))
+    scorer = CountScorer(codes, (2,) * 8, n_classes=3)
+    searched = []
+    search = {"insertions": search_insertions, "swaps": search_swaps}[moves]
+    module = "tuplet.models.generative.networks.learners"
+    monkeypatch.setattr(f"{module}.search_{moves}", lambda *given: searched.append(1) or search(*given))
+    search_network(scorer, moves=moves, n_starts=2, random_state=0)
+    assert len(searched) == 12
+    searched.clear()
+    monkeypatch.setattr(f"{module}._MOST_WORK", 0)
+    search_network(scorer, moves=moves, n_starts=2, random_state=0)
+    assert len(searched) == 1

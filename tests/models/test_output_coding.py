@@ -14,7 +14,7 @@ from sklearn.linear_model import Ridge
 
 from draws import examples
 from tuplet import IndependentClassifier
-from tuplet.core.exceptions import ConvergenceWarning, InputError
+from tuplet.core.exceptions import ConvergenceWarning, InputError, IntractableError
 from tuplet.core.typing import UNKNOWN
 from tuplet.joint import FactorGraph
 from tuplet.joint.inference import BeliefPropagation, Exact
@@ -230,3 +230,28 @@ def test_many_labels_are_decoded_approximately_and_it_shows(monkeypatch):
         approximate = joint.mode()
     assert not approximate.proven.any()
     assert (exact.log_prob(approximate.codes[None])[0] >= exact.mode().log_prob - 0.5).all()
+
+
+@pytest.mark.parametrize("shape", [(50, 3), (5, 9), (40, 40)])
+def test_regression_in_blocks_is_the_one_by_singular_values(shape, monkeypatch):
+    rng = np.random.default_rng(0)
+    X, weights = rng.normal(size=shape), rng.uniform(0.5, 3, size=shape[0])
+    X[:, -1] = 1.0  # no spread at all
+    codes = rng.integers(0, 2, size=(shape[0], 2))
+    root = np.sqrt(weights)[:, None]
+    U, s, Vt = np.linalg.svd(root * (X - weights @ X / weights.sum()), full_matrices=False)
+    centred = codes - weights @ codes / weights.sum()
+    coef = Vt.T @ ((s / (s**2 + 0.1))[:, None] * (U.T @ (root * centred)))
+    monkeypatch.setattr("tuplet.models.compared.output_coding.BLOCK_CELLS", 64)
+    found = fit_labels(X, codes, weights, [0.1])
+    np.testing.assert_allclose(found.coef, coef, atol=1e-9)
+    leverage = (U**2 @ (s**2 / (s**2 + 0.1)))[:, None] / weights[:, None] + 1 / weights.sum()
+    removed = np.maximum(1 - np.minimum(weights, 1)[:, None] * leverage, 1e-8)
+    expected = codes - (codes - X @ found.coef - found.intercept) / removed
+    np.testing.assert_allclose(found.unseen, expected, atol=1e-9)
+
+
+def test_more_labels_than_codes_can_be_learned_for():
+    rng = np.random.default_rng(0)
+    with pytest.raises(IntractableError, match="121 labels"):
+        OutputCodingClassifier().fit(rng.normal(size=(30, 2)), rng.integers(0, 2, size=(30, 121)))

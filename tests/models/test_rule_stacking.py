@@ -560,3 +560,20 @@ def test_weighted_stacking_repairs_classifiers_that_miss_a_column():
         np.testing.assert_allclose(table.sum(axis=1), 1)
     gaps = Y.astype({"wet": "boolean"}).mask(np.random.default_rng(0).random(Y.shape) < 0.2)
     assert WeightedStackingClassifier().fit(X, gaps).predict(X).shape == Y.shape
+
+
+def test_rules_of_some_rows_beside_classifiers_of_all():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 2))
+    first = X[:, 0] + rng.normal(size=3000) > 0
+    Y = np.column_stack([first, first & (rng.random(3000) < 0.9)]).astype(int)
+    whole = RuleStackingClassifier(random_state=0, progress=False, n_learned=None).fit(X, Y)
+    same = RuleStackingClassifier(random_state=0, progress=False, n_learned=3000).fit(X, Y)
+    some = RuleStackingClassifier(random_state=0, progress=False, n_learned=600).fit(X, Y)
+    np.testing.assert_array_equal(whole.predict_joint(X).log_prob(Y), same.predict_joint(X).log_prob(Y))
+    coefficients = [model.sources_[0].beliefs(X[:9], model.space_) for model in (whole, some)]
+    for name, table in coefficients[0].items():
+        np.testing.assert_allclose(coefficients[1][name], table)
+    assert len(some.rules_) > 0
+    gap = (whole.predict_joint(X).log_prob(Y) - some.predict_joint(X).log_prob(Y)).mean()
+    assert abs(gap) < 0.02

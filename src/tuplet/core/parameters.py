@@ -90,6 +90,7 @@ _SHARED: dict[str, Allowed | tuple[Allowed, ...]] = {
     "n_chains": Whole(at_least=1),
     "n_folds": Whole(at_least=2),
     "n_jobs": (Whole(other_than=0), None),
+    "n_learned": (Whole(at_least=1), None),
     "n_neighbors": Whole(at_least=1),
     "progress": ("auto", bool),
     "random_state": (Whole(at_least=0), np.random.Generator, np.random.RandomState, None),

@@ -7,7 +7,7 @@ have none. `cross_fit` fits to the rows of each fold and predicts the others.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any, Generic, NamedTuple, TypeVar, final
 
@@ -17,6 +17,7 @@ import pandas as pd
 from scipy import sparse
 
 from tuplet.core.exceptions import InputError
+from tuplet.core.limits import row_blocks
 from tuplet.core.typing import Codes, Floats
 from tuplet.space.classes import ClassSpace
 from tuplet.space.features.inputs import Features
@@ -107,13 +108,33 @@ def inner_folds(
         if cv < 2:
             raise InputError(f"cv must be at least 2 folds, found {cv}.")
         shares = fold_weights(X, codes, sample_weight, int(cv))
-        sides = [(np.maximum(whole - share, 0.0), share) for share in shares.T]
+        sides = ((np.maximum(whole - share, 0.0), share) for share in shares.T)
     else:
         labels = codes if space is None else space.decode(codes)
         pairs = read_pairs(cv, np.zeros((len(codes), 1)), labels)
-        sides = [(_on(train, whole), _on(test, whole)) for train, test in pairs]
+        sides = ((_on(train, whole), _on(test, whole)) for train, test in pairs)
     folds = [_fold(*side, sample_weight is not None) for side in sides]
     return [fold for fold in folds if len(fold.train) and len(fold.test)]
+
+
+def held_out_only(folds: Sequence[Fold], rows: Positions) -> list[Fold]:
+    """Return the folds with no other test rows than these, without folds that have none of them."""
+    parts = [(fold, np.isin(fold.test, rows)) for fold in folds]
+    return [
+        replace(fold, test=fold.test[kept], test_weight=fold.test_weight[kept])
+        for fold, kept in parts
+        if kept.any()
+    ]
+
+
+def drawn_order(n: int, n_learned: int | None) -> Positions:
+    """Return the positions of n rows in the order in which they are drawn, if only some are learned from.
+
+    Where all are learned from they keep their order. The order depends on nothing but n: fits repeat.
+    """
+    if n_learned is None or n <= n_learned:
+        return np.arange(n)
+    return np.random.default_rng(0).permutation(n)
 
 
 def numbered_folds(number: Codes, sample_weight: Floats | None = None) -> list[Fold]:
@@ -230,9 +251,14 @@ def fold_weights(X: Features, codes: Codes, sample_weight: Floats | None, n_fold
     _, which = np.unique(keys, return_inverse=True)
     # Equal rows lie end to end on a line whose units belong to the folds in turn, from the fold of the first.
     start = _running_total(which, weights)
-    turn = (np.arange(n_folds) - which[:, None]) % n_folds
-    shares = _units(start + weights, turn, n_folds) - _units(start, turn, n_folds)
-    return np.minimum(shares, weights[:, None])  # rounding must not give a fold more than there is
+    shares = np.empty((len(codes), n_folds))
+    for rows in row_blocks(len(codes), 4 * n_folds):
+        turn = (np.arange(n_folds) - which[rows, None]) % n_folds
+        end = start[rows] + weights[rows]
+        shares[rows] = _units(end, turn, n_folds) - _units(start[rows], turn, n_folds)
+        # Rounding must not give a fold more than there is.
+        np.minimum(shares[rows], weights[rows, None], out=shares[rows])
+    return shares
 
 
 def _digests(X: Features, codes: Codes) -> Iterator[int]:
@@ -253,8 +279,9 @@ def _bytes(X: Features) -> Iterator[bytes]:
         for start, stop in zip(rows.indptr[:-1], rows.indptr[1:], strict=True):
             yield rows.indices[start:stop].astype(np.int64).tobytes() + rows.data[start:stop].tobytes()
     else:
-        for row in np.ascontiguousarray(X) + 0.0:  # -0.0 becomes 0.0, which has other bytes
-            yield row.tobytes()
+        for block in row_blocks(*X.shape):
+            for row in np.ascontiguousarray(X[block]) + 0.0:  # -0.0 becomes 0.0, which has other bytes
+                yield row.tobytes()
 
 
 def _row_keys(frame: pd.DataFrame) -> pd.Series:

@@ -1,25 +1,25 @@
-"""Labels from the labels of the nearest training rows, and the neighbourhoods of all models that use them."""
+"""Labels from the labels of the nearest training rows."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, final
+from collections.abc import Sequence
+from typing import final
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
-from scipy import sparse
-from sklearn.neighbors import NearestNeighbors
 
-from tuplet.core.exceptions import InputError
 from tuplet.core.parameters import Number, declare
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
-from tuplet.local.logistic import fit_scaler
+from tuplet.local.cross_fitting import drawn_order
 from tuplet.local.onehot import OneHot, one_hot_width
 from tuplet.models.base import JointClassifier
-from tuplet.space.features.inputs import Features, n_rows
+from tuplet.models.neighborhoods import Neighborhoods, Positions
+from tuplet.space.features.inputs import Features
+
+_FEWEST = 128
+"""Rows from which the neighbourhoods of a rare label are learned, if there are so many."""
 
 
 @final
@@ -34,6 +34,10 @@ class NeighborClassifier(JointClassifier):
         Rows added to every count, s > 0; 1 is Laplace's rule.
     standardize : bool
         Whether columns are scaled to unit variance before distances are taken.
+    n_learned : int or None
+        Training rows whose neighbourhoods are learned from, drawn at random where there are more, because
+        each has to be compared with all; None takes all. A label that few of the drawn rows have, or lack, is
+        learned from the first 128 that are drawn with it. Neighbours themselves come from all rows.
     n_jobs : int, optional
         Workers of the search for neighbours.
 
@@ -76,7 +80,7 @@ class NeighborClassifier(JointClassifier):
     1   0.2  0.8
     """
 
-    _parameters = declare("n_neighbors standardize n_jobs", smoothing=Number(above=0))
+    _parameters = declare("n_neighbors standardize n_learned n_jobs", smoothing=Number(above=0))
 
     def __init__(
         self,
@@ -84,11 +88,13 @@ class NeighborClassifier(JointClassifier):
         *,
         smoothing: float = 1.0,
         standardize: bool = True,
+        n_learned: int | None = 16_384,
         n_jobs: int | None = None,
     ) -> None:
         self.n_neighbors = n_neighbors
         self.smoothing = smoothing
         self.standardize = standardize
+        self.n_learned = n_learned
         self.n_jobs = n_jobs
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
@@ -99,23 +105,26 @@ class NeighborClassifier(JointClassifier):
         one_hot = OneHot.fit(codes, self.space_.cards, near.weights)
         self.columns_ = one_hot.columns(codes)
         weights = np.where(self._known(codes), near.weights[:, None], 0.0)
-        self._learn(near.among_training() @ self.columns_, weights)
+        self._learn(weights)
 
     def _known(self, codes: Codes) -> npt.NDArray[np.bool_]:
         """Whether the label is known, (n, w), for each column."""
         widths = [one_hot_width(card) for card in self.space_.cards]
         return np.repeat(codes != UNKNOWN, widths, axis=1)
 
-    def _learn(self, counts: Floats, weights: Floats) -> None:
-        """Learn priors and likelihoods from counts (n, w) of the training rows and weights (n, w)."""
+    def _learn(self, weights: Floats) -> None:
+        """Learn priors and likelihoods from weights (n, w) of the labels, 0 where one is not known."""
         s, k = self.smoothing, self.neighborhoods_.k
-        positive = weights * self.columns_  # a label that is not known has weight 0
+        positive = weights * self.columns_
         self.prior_ = (s + positive.sum(axis=0)) / (2 * s + weights.sum(axis=0))
-        tables = np.stack([_histogram(counts, weights - positive, k), _histogram(counts, positive, k)])
+        weights -= positive  # those of rows without the label
+        rows, sides = _drawn([weights, positive], self.n_learned)
+        counts = self.neighborhoods_.sums_among_training(self.columns_, rows)
+        tables = np.stack([_histogram(counts, side, k) for side in sides])
         self.likelihood_ = (s + tables) / (s * (k + 1) + tables.sum(axis=2, keepdims=True))
 
     def _predict_joint(self, X: Features) -> JointDistribution:
-        counts = self.neighborhoods_.around(X) @ self.columns_
+        counts = self.neighborhoods_.sums_around(X, self.columns_)
         without, having = (_read(table, counts) for table in self.likelihood_)
         having, without = having * self.prior_, without * (1 - self.prior_)
         return FactorGraph.independent(self._log_marginals(having / (having + without)))
@@ -133,75 +142,35 @@ class NeighborClassifier(JointClassifier):
         return tables
 
 
-@dataclass(frozen=True, eq=False)
-class Neighborhoods:
-    """The k nearest training rows by Euclidean distance.
+def _drawn(sides: Sequence[Floats], n_learned: int | None) -> tuple[Positions, list[Floats]]:
+    """Return the rows (r,) that are learned from, and the weights (r, w) of either side of each label there.
 
-    Weights are numbers of rows: a row of weight 3 fills three of the k places, and stands beside itself
-    twice. So weights mean what repeated rows mean.
+    The first `n_learned` rows of a random order serve all labels. For a side that fewer than `_FEWEST` of
+    them have, the first that have it count, and no others: all rows of a side are then equally likely.
 
     Parameters
     ----------
-    scaler : transformer or None
-        What comes before distances are taken.
-    search : NearestNeighbors
-        Of the n training rows.
-    weights : array, shape (n,)
-    k : int
-        Size of a neighbourhood.
+    sides : arrays, shape (n, w)
+        Weights of rows without and with each label; 0 for all others.
     """
+    n = len(sides[0])
+    order = drawn_order(n, n_learned)
+    if n_learned is None or n <= n_learned:
+        return order, list(sides)
+    common = order[:n_learned]
+    chosen = [[_first_rows(side[:, j], common, order) for j in range(side.shape[1])] for side in sides]
+    rows = np.unique(np.concatenate([common, *(part for parts in chosen for part in parts)]))
+    answer = [np.zeros((len(rows), side.shape[1])) for side in sides]
+    for side, parts, kept in zip(sides, chosen, answer, strict=True):
+        for j, part in enumerate(parts):
+            kept[np.searchsorted(rows, part), j] = side[part, j]
+    return rows, answer
 
-    scaler: Any
-    search: NearestNeighbors
-    weights: Floats
-    k: int
 
-    @classmethod
-    def fit(
-        cls, X: Features, k: int, sample_weight: Floats | None, *, standardize: bool, n_jobs: int | None
-    ) -> Neighborhoods:
-        """Prepare the search; `k` is reduced to the number of other rows where there are fewer."""
-        if isinstance(X, pd.DataFrame):
-            raise InputError(
-                "Distances need numbers, but an estimator that treats the columns of a frame by itself left"
-                " X as it is; pass one that takes numbers, or encode X before."
-            )
-        weights = np.ones(n_rows(X)) if sample_weight is None else sample_weight
-        scaler = fit_scaler(X, sample_weight if standardize else None)
-        if not standardize:
-            scaler = scaler[:-1]  # gaps are filled in all the same
-        search = NearestNeighbors(n_jobs=n_jobs).fit(scaler.transform(X))
-        return cls(scaler, search, weights, max(1, min(int(k), int(weights.sum() - 1))))
-
-    def among_training(self) -> sparse.csr_array:
-        """Return how much of each training row is near each training row, (n, n), itself left out once."""
-        n = len(self.weights)
-        n_near = min(self._n_queried, n - 1)
-        near = np.zeros((n, 0), dtype=np.intp)
-        if n_near:
-            near = self.search.kneighbors(None, n_near, return_distance=False)
-        own = np.arange(n)[:, None]
-        weights = np.hstack([np.maximum(self.weights[own] - 1.0, 0.0), self.weights[near]])
-        return self._matrix(np.hstack([own, near]), weights)
-
-    def around(self, X: Features) -> sparse.csr_array:
-        """Return how much of each training row is near each row of X, (rows of X, n)."""
-        n_near = min(self._n_queried, len(self.weights))
-        near = self.search.kneighbors(self.scaler.transform(X), n_near, return_distance=False)
-        return self._matrix(near, self.weights[near])
-
-    @property
-    def _n_queried(self) -> int:
-        """Rows that surely weigh k together, the lightest ones, if one unit is left out."""
-        total = np.cumsum(np.sort(self.weights))
-        return int(np.searchsorted(total, self.k + 1.0 - 1e-9)) + 1
-
-    def _matrix(self, near: Any, weights: Floats) -> sparse.csr_array:
-        """Fill the k places of each row with rows (r, c) of these weights, nearest first."""
-        before = np.cumsum(weights, axis=1) - weights
-        taken = np.clip(self.k - before, 0.0, weights)
-        starts = np.arange(len(near) + 1) * near.shape[1]
-        return sparse.csr_array((taken.ravel(), near.ravel(), starts), shape=(len(near), len(self.weights)))
+def _first_rows(weights: Floats, common: Positions, order: Positions) -> Positions:
+    """Return the common rows that have weight, or the first few in an order of all if that is too few."""
+    found = common[weights[common] > 0]
+    return found if len(found) >= _FEWEST else order[weights[order] > 0][:_FEWEST]
 
 
 def _between(counts: Floats, k: int) -> tuple[npt.NDArray[np.intp], Floats]:

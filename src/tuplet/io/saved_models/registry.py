@@ -71,7 +71,7 @@ OBJECTS: dict[str, str] = {
     "InstanceLogisticClassifier": "tuplet.models.compared.instance_logistic:InstanceLogisticClassifier",
     "MixtureClassifier": "tuplet.models.mixtures.mixture:MixtureClassifier",
     "ModelComponent": "tuplet.models.mixtures.mixture:ModelComponent",
-    "Neighborhoods": "tuplet.models.neighbors:Neighborhoods",
+    "Neighborhoods": "tuplet.models.neighborhoods:Neighborhoods",
     "NeighborClassifier": "tuplet.models.neighbors:NeighborClassifier",
     "OutputCodingClassifier": "tuplet.models.compared.output_coding:OutputCodingClassifier",
     "PairwiseField": "tuplet.models.random_field.field:PairwiseField",

@@ -10,11 +10,12 @@ from tuplet.core.parameters import declare
 from tuplet.core.typing import Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
+from tuplet.local.cross_fitting import drawn_order
 from tuplet.local.onehot import OneHot
 from tuplet.local.stacked import Link, fit_links, log_proba_alone
 from tuplet.models.base import JointClassifier
-from tuplet.models.neighbors import Neighborhoods
-from tuplet.space.features.inputs import Features, n_rows, put_beside
+from tuplet.models.neighborhoods import Neighborhoods
+from tuplet.space.features.inputs import Features, n_rows, put_beside, take_rows
 
 
 @final
@@ -32,6 +33,9 @@ class InstanceLogisticClassifier(JointClassifier):
         Whether the features themselves are used beside the shares: IBLR-ML+.
     standardize : bool
         Whether columns are scaled to unit variance before distances are taken.
+    n_learned : int or None
+        Training rows that the classifiers are fitted to, drawn at random where there are more, because the
+        neighbourhood of each has to be found among all rows; None takes all.
     n_jobs : int, optional
         Fits, and workers of the search for neighbours, that run side by side.
 
@@ -62,7 +66,7 @@ class InstanceLogisticClassifier(JointClassifier):
            ['wet', 'umbrella']], dtype='<U8')
     """
 
-    _parameters = declare("estimator n_neighbors standardize n_jobs", use_features=bool)
+    _parameters = declare("estimator n_neighbors standardize n_learned n_jobs", use_features=bool)
 
     def __init__(
         self,
@@ -71,12 +75,14 @@ class InstanceLogisticClassifier(JointClassifier):
         n_neighbors: int = 10,
         use_features: bool = False,
         standardize: bool = True,
+        n_learned: int | None = 16_384,
         n_jobs: int | None = None,
     ) -> None:
         self.estimator = estimator
         self.n_neighbors = n_neighbors
         self.use_features = use_features
         self.standardize = standardize
+        self.n_learned = n_learned
         self.n_jobs = n_jobs
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
@@ -86,12 +92,13 @@ class InstanceLogisticClassifier(JointClassifier):
         self.neighborhoods_ = near
         self.columns_ = OneHot.fit(codes, self.space_.cards, near.weights).columns(codes)
         links = [Link(j, ()) for j in range(self.space_.n_variables)]
-        inputs = self._inputs(X, near.among_training() @ self.columns_)
+        rows = np.sort(drawn_order(len(codes), self.n_learned)[: self.n_learned])
+        inputs = self._inputs(take_rows(X, rows), near.sums_among_training(self.columns_, rows))
         self.models_ = fit_links(
             links,
             inputs,
-            codes,
-            sample_weight,
+            codes[rows],
+            None if sample_weight is None else sample_weight[rows],
             space=self.space_,
             estimators=self._estimators(self.space_.names),
             n_jobs=self.n_jobs,
@@ -106,5 +113,5 @@ class InstanceLogisticClassifier(JointClassifier):
         return shares if shares.shape[1] else np.zeros((n_rows(X), 1))
 
     def _predict_joint(self, X: Features) -> JointDistribution:
-        inputs = self._inputs(X, self.neighborhoods_.around(X) @ self.columns_)
+        inputs = self._inputs(X, self.neighborhoods_.sums_around(X, self.columns_))
         return FactorGraph.independent(log_proba_alone(self.models_, inputs))

@@ -7,7 +7,7 @@ a metric with a large margin is learned, and the codes are its directions.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -15,7 +15,8 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.utils import Tags
 
-from tuplet.core.exceptions import ConvergenceWarning, InputError
+from tuplet.core.exceptions import ConvergenceWarning, InputError, IntractableError
+from tuplet.core.limits import BLOCK_CELLS, row_blocks
 from tuplet.core.parameters import Number, Whole, declare
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import JointDistribution
@@ -30,6 +31,9 @@ from tuplet.space.features.inputs import Features, n_rows, require_size
 
 _EXACT_LABELS = 18
 """Labels beyond which queries are approximate, unless an engine is given: 2^18 cells for each row."""
+
+_MOST_LABELS = 120
+"""Labels beyond which learning the codes of a few thousand rows takes minutes."""
 
 _PENALTIES = (0.01, 0.1, 1.0, 10.0, 100.0, 1e3, 1e4, 1e5)
 """Penalties that are tried for the regression of labels on features."""
@@ -160,6 +164,7 @@ class OutputCodingClassifier(JointClassifier):
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
         self._require_binary()
+        self._require_few_labels()
         links = [Link(j, ()) for j in range(self.space_.n_variables)]
         self.models_ = fit_links(
             links,
@@ -183,6 +188,14 @@ class OutputCodingClassifier(JointClassifier):
                 "Only binary classification is supported. The type of the target is multiclass:"
                 f" OutputCodingClassifier codes 0/1 labels, but {wide[0]!r} has more than two; use"
                 " RandomFieldClassifier or ChainClassifier."
+            )
+
+    def _require_few_labels(self) -> None:
+        if (m := self.space_.n_variables) > _MOST_LABELS:
+            raise IntractableError(
+                f"OutputCodingClassifier would take minutes to learn codes of {m} labels (limit"
+                f" {_MOST_LABELS}); drop rare labels, or use StackedFeaturesClassifier, ChainClassifier or"
+                " SharedForestClassifier."
             )
 
     def _numbers(self, X: Features) -> Floats:
@@ -281,33 +294,71 @@ def fit_labels(
     patterns, which = np.unique(known, axis=1, return_inverse=True)
     for p, rows in enumerate(patterns.T):
         labels = np.flatnonzero(which.ravel() == p)
-        Y = codes[np.ix_(rows, labels)].astype(float)
-        B, c, r, best = _ridge(X[rows], Y, weights[rows], np.asarray(penalties, dtype=float))
+        used = slice(None) if rows.all() else np.flatnonzero(rows)  # no copy of X where all labels are known
+        Y = codes[:, labels][used].astype(float)
+        B, c, r, best = _ridge(X[used], Y, weights[used], np.asarray(penalties, dtype=float))
         coef[:, labels], intercept[labels], penalty[labels] = B, c, best
-        unseen[:, labels] = X @ B + c
-        unseen[np.ix_(rows, labels)] = Y - r
+        predicted = X @ B + c
+        predicted[used] = Y - r
+        unseen[:, labels] = predicted
     return LabelRegression(coef, intercept, unseen, penalty)
 
 
 def _ridge(X: Floats, Y: Floats, weights: Floats, penalties: Floats) -> tuple[Floats, Floats, Floats, float]:
     """Coefficients (d, m), intercepts (m,), left-out residuals (n, m) and the best of the penalties."""
-    total = weights.sum()
-    x_mean, y_mean = weights @ X / total, weights @ Y / total
-    root = np.sqrt(weights)[:, None]
-    U, s, Vt = np.linalg.svd(root * (X - x_mean), full_matrices=False)
-    target = U.T @ (root * (Y - y_mean))
-    removed = np.minimum(weights, 1.0)[:, None]
-
-    def left_out(penalty: float) -> Floats:
-        shrink = s**2 / (s**2 + penalty)
-        residual = (Y - y_mean) - U @ (shrink[:, None] * target) / root
-        leverage = (U**2 @ shrink)[:, None] / weights[:, None] + 1.0 / total
-        return residual / np.maximum(1.0 - removed * leverage, 1e-8)
-
-    errors = [(weights @ left_out(penalty) ** 2).sum() for penalty in penalties]
+    ridge = _Ridge(X, Y, weights)
+    errors = np.zeros(len(penalties))
+    for rows in ridge.blocks():
+        errors += [(weights[rows] @ ridge.left_out(rows, penalty) ** 2).sum() for penalty in penalties]
     best = float(penalties[int(np.argmin(errors))])
-    coef = Vt.T @ ((s / (s**2 + best))[:, None] * target)
-    return coef, y_mean - x_mean @ coef, left_out(best), best
+    residual = np.empty(Y.shape)
+    for rows in ridge.blocks():
+        residual[rows] = ridge.left_out(rows, best)
+    coef = ridge.axes @ (ridge.target / (ridge.spread + best)[:, None])
+    return coef, ridge.y_mean - ridge.x_mean @ coef, residual, best
+
+
+class _Ridge:
+    """Regressions of Y (n, m) on X (n, d) for any penalty, block by block: no further array as large as X.
+
+    With weighted and centred rows A, principal axes V and squared singular values s^2, predictions are
+    A V (s^2 + penalty)^-1 V' A' Y.
+    """
+
+    def __init__(self, X: Floats, Y: Floats, weights: Floats) -> None:
+        self.X, self.Y, self.weights = X, Y, weights
+        self.total = weights.sum()
+        self.x_mean, self.y_mean = weights @ X / self.total, weights @ Y / self.total
+        _, values, axes = np.linalg.svd(self._triangle(), full_matrices=False)
+        self.spread, self.axes = values**2, axes.T
+        cross = sum(self._rows(rows).T @ self._labels(rows) for rows in self.blocks())
+        self.target = self.axes.T @ cross
+
+    def blocks(self) -> Iterator[slice]:
+        """Cut the rows into blocks that are not wider than they are long."""
+        n, d = self.X.shape
+        return row_blocks(n, 4 * d, max(BLOCK_CELLS, 4 * d * d))
+
+    def _triangle(self) -> Floats:
+        """Return a matrix with the singular values and axes of all rows: of a QR decomposition in blocks."""
+        parts = np.zeros((0, self.X.shape[1]))
+        for rows in self.blocks():
+            parts = np.asarray(np.linalg.qr(np.vstack([parts, self._rows(rows)]), mode="r"))
+        return parts
+
+    def _rows(self, rows: slice) -> Floats:
+        return np.sqrt(self.weights[rows])[:, None] * (self.X[rows] - self.x_mean)
+
+    def _labels(self, rows: slice) -> Floats:
+        return np.sqrt(self.weights[rows])[:, None] * (self.Y[rows] - self.y_mean)
+
+    def left_out(self, rows: slice, penalty: float) -> Floats:
+        """Residuals (r, m) of some rows by regressions without a unit of each row."""
+        turned, shrink = self._rows(rows) @ self.axes, 1.0 / (self.spread + penalty)
+        root, weights = np.sqrt(self.weights[rows])[:, None], self.weights[rows][:, None]
+        residual = (self.Y[rows] - self.y_mean) - turned @ (shrink[:, None] * self.target) / root
+        leverage = (turned**2 @ shrink)[:, None] / weights + 1.0 / self.total
+        return residual / np.maximum(1.0 - np.minimum(weights, 1.0) * leverage, 1e-8)
 
 
 def _covariance(residual: Floats, known: npt.NDArray[np.bool_], weights: Floats) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, final
 
 import numpy as np
@@ -13,9 +14,10 @@ from tuplet.core.typing import Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
 from tuplet.local.calibration import SmoothedClassifier
-from tuplet.local.cross_fitting import OutOfFold, cross_fit, inner_folds
+from tuplet.local.cross_fitting import Positions, cross_fit, inner_folds
 from tuplet.local.logistic import default_estimator
 from tuplet.models.base import JointClassifier
+from tuplet.models.independent import IndependentClassifier
 from tuplet.space.features.estimators import admit_columns
 from tuplet.space.features.inputs import Features, n_rows, put_beside, take_rows
 
@@ -41,7 +43,7 @@ class StackedFeaturesClassifier(JointClassifier):
 
     Attributes
     ----------
-    first_ : list of SmoothedClassifier
+    first_ : IndependentClassifier
         The first layer, fitted to all rows.
     second_ : list of SmoothedClassifier
 
@@ -72,53 +74,81 @@ class StackedFeaturesClassifier(JointClassifier):
         self.n_jobs = n_jobs
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
-        m = len(codes.T)
-        self.first_ = self._fit_layer([X] * m, codes, sample_weight)
+        self.first_ = self._first(X, codes, sample_weight)
+        rows, weights, outputs = self._held_out(X, codes, sample_weight)
+        self.second_ = self._fit_second(take_rows(X, rows), outputs, codes[rows], weights)
+
+    def _held_out(
+        self, X: Features, codes: Codes, sample_weight: Floats | None
+    ) -> tuple[Positions, Floats | None, list[Floats]]:
+        """Return rows (r,), their weights, and the first layer's probabilities of each variable for them."""
         held = cross_fit(
             inner_folds(X, codes, sample_weight, self.n_folds, self.space_),
-            lambda rows, weights: self._fit_layer([take_rows(X, rows)] * m, codes[rows], weights),
-            lambda layer, rows: self._probabilities(layer, [take_rows(X, rows)] * m),
+            lambda rows, weights: self._first(take_rows(X, rows), codes[rows], weights),
+            lambda layer, rows: _outputs(layer, take_rows(X, rows)),
         )
         if not held.predictions:  # of a single row nothing can be held out
-            held = OutOfFold(
-                np.arange(len(codes)), sample_weight, [self._probabilities(self.first_, [X] * m)]
-            )
+            return np.arange(len(codes)), sample_weight, _outputs(self.first_, X)
         outputs = [np.vstack(parts) for parts in zip(*held.predictions, strict=True)]
-        inputs = self._inputs(take_rows(X, held.rows), outputs)
-        self.second_ = self._fit_layer(inputs, codes[held.rows], held.weights, X)
+        return held.rows, held.weights, outputs
 
-    def _fit_layer(
-        self, inputs: list[Features], codes: Codes, weights: Floats | None, X: Features | None = None
+    def _first(self, X: Features, codes: Codes, weights: Floats | None) -> IndependentClassifier:
+        model = IndependentClassifier(self.estimator, n_jobs=self.n_jobs)
+        return model._fit_codes(X, self.space_, codes, weights)
+
+    def _fit_second(
+        self, X: Features, outputs: list[Floats], codes: Codes, weights: Floats | None
     ) -> list[SmoothedClassifier]:
-        """Fit one classifier for each variable; X is what its inputs begin with, where they are wider."""
-        tasks = []
-        for j, estimator in enumerate(self._estimators(self.space_.names)):
-            if estimator is None:
-                estimator = default_estimator(sparse=sparse.issparse(inputs[j]))
-            if X is not None:
-                estimator = admit_columns(estimator, X, inputs[j].shape[1] - X.shape[1])
-            tasks.append((estimator, inputs[j], codes[:, j], self.space_.cards[j], weights))
-        return run_many(SmoothedClassifier.fit, tasks, self.n_jobs)
+        """Fit one classifier for each variable to X and the first layer's probabilities of the others."""
+        estimators = self._estimators(self.space_.names)
+        tasks = [
+            (estimator, X, *beside, codes[:, j], card, weights)
+            for j, (estimator, beside, card) in enumerate(
+                zip(estimators, self._beside(outputs), self.space_.cards, strict=True)
+            )
+        ]
+        return run_many(_fit_wide, tasks, self.n_jobs)
 
-    def _probabilities(self, layer: list[SmoothedClassifier], inputs: list[Features]) -> list[Floats]:
-        return [np.exp(model.log_proba(each)) for model, each in zip(layer, inputs, strict=True)]
-
-    def _inputs(self, X: Features, outputs: list[Floats]) -> list[Features]:
-        """Return the inputs of the second layer: X and the first layer's probabilities of all others."""
+    def _beside(self, outputs: Sequence[Floats]) -> list[tuple[list[Floats], list[str]]]:
+        """Return, for each variable, the columns of the others' probabilities, and their names."""
         space = self.space_
-        columns = [table if table.shape[1] > 2 else table[:, 1:] for table in outputs]  # as in `OneHot`
         names = [
             [f"{name}={label}" for label in labels][len(labels) - table.shape[1] :]
-            for name, labels, table in zip(space.names, space.categories, columns, strict=True)
+            for name, labels, table in zip(space.names, space.categories, outputs, strict=True)
         ]
-        answer = []
-        for j in range(space.n_variables):
-            others = [i for i in range(space.n_variables) if i != j]
-            beside = np.hstack([np.zeros((n_rows(X), 0)), *(columns[i] for i in others)])
-            answer.append(put_beside(X, beside, [name for i in others for name in names[i]]))
-        return answer
+        others = [[i for i in range(space.n_variables) if i != j] for j in range(space.n_variables)]
+        return [([outputs[i] for i in rest], [name for i in rest for name in names[i]]) for rest in others]
 
     def _predict_joint(self, X: Features) -> JointDistribution:
-        inputs = self._inputs(X, self._probabilities(self.first_, [X] * len(self.first_)))
-        tables = [model.log_proba(each) for model, each in zip(self.second_, inputs, strict=True)]
-        return FactorGraph.independent(tables)
+        beside = self._beside(_outputs(self.first_, X))
+        return FactorGraph.independent(
+            [model.log_proba(_wide(X, *each)) for model, each in zip(self.second_, beside, strict=True)]
+        )
+
+
+def _outputs(layer: IndependentClassifier, X: Features) -> list[Floats]:
+    """Return the first layer's probabilities (n, k_j) of each variable, (n, 1) of a binary one."""
+    tables = layer._joint_of(X).marginals()
+    return [table if table.shape[1] > 2 else table[:, 1:].copy() for table in tables]  # as in `OneHot`
+
+
+def _wide(X: Features, tables: Sequence[Floats], names: Sequence[str]) -> Features:
+    """Return the inputs of a classifier of the second layer: X with columns beside it."""
+    return put_beside(X, np.hstack([np.zeros((n_rows(X), 0)), *tables]), names)
+
+
+def _fit_wide(
+    estimator: Any,
+    X: Features,
+    tables: Sequence[Floats],
+    names: Sequence[str],
+    child: Codes,
+    card: int,
+    weights: Floats | None,
+) -> SmoothedClassifier:
+    """Fit a classifier of the second layer. Its inputs are made here: those of one variable at a time."""
+    inputs = _wide(X, tables, names)
+    if estimator is None:
+        estimator = default_estimator(sparse=sparse.issparse(X))
+    estimator = admit_columns(estimator, X, inputs.shape[1] - X.shape[1])
+    return SmoothedClassifier.fit(estimator, inputs, child, card, weights)

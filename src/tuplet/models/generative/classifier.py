@@ -30,7 +30,13 @@ from tuplet.models.generative.networks.learners import (
 from tuplet.models.generative.networks.network import Network
 from tuplet.models.generative.networks.scores import CountScorer
 from tuplet.models.generative.networks.three_part import ThreePartGraph
-from tuplet.models.generative.tables import count_tables, gap_factors, known_factors, touched_families
+from tuplet.models.generative.tables import (
+    beside,
+    count_tables,
+    gap_factors,
+    known_factors,
+    touched_families,
+)
 from tuplet.space.classes import ClassSpace
 from tuplet.space.containers import listing
 from tuplet.space.features.discrete import DiscreteColumns
@@ -70,7 +76,8 @@ class GenerativeBayesNetClassifier(JointClassifier):
     moves : {"insertions", "swaps"}
         "cb-obs": moves of the search over orders; "swaps" of neighbours is the paper's.
     n_starts : int
-        "cb-obs": random orders that the search starts from.
+        "cb-obs": random orders that the search starts from; fewer with hundreds of variables, where a search
+        takes seconds.
     smoothing : float
         Number > 0 of pseudo-rows in each cell of the conditional tables.
     n_bins : int
@@ -187,7 +194,7 @@ class GenerativeBayesNetClassifier(JointClassifier):
         )
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
         self.columns_ = DiscreteColumns.learn(X, [str(name) for name in names], self.n_bins, sample_weight)
-        rows = np.hstack([codes, self.columns_.codes(X)])
+        rows = beside(codes, self.columns_.codes(X))
         cards = (*self.space_.cards, *self.columns_.cards)
         criterion = default_criterion(self.structure) if self.criterion == "auto" else self.criterion
         scorer = CountScorer(

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from tuplet.core.exceptions import InputError
 from tuplet.core.parameters import Whole, check_parameters, declare
 from tuplet.models.generative.networks.scores import CountScorer
+from tuplet.models.generative.tables import beside
 from tuplet.space.classes import ClassSpace
 from tuplet.space.features.discrete import DiscreteColumns
 from tuplet.space.features.encoding import validated_columns
@@ -73,7 +74,7 @@ class InformationGainFilter(TransformerMixin, BaseEstimator):
         if len(labels) != len(X):
             raise InputError(f"X has {len(X)} rows, but y has {len(labels)}; they must be the same rows.")
         columns = DiscreteColumns.learn(X, [str(j) for j in range(X.shape[1])], self.n_bins)
-        codes = np.hstack([labels, columns.codes(X)])
+        codes = beside(labels, columns.codes(X))
         m, d = space.n_variables, X.shape[1]
         scorer = CountScorer(codes, (*space.cards, *columns.cards), m, criterion="likelihood")
         features = range(m, m + d)

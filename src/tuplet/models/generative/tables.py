@@ -27,6 +27,14 @@ _ENGINE = Exact()
 """What sums out missing features."""
 
 
+def beside(classes: Codes, features: Codes) -> Codes:
+    """Return codes (n, d + m) of classes and features, in which each column is one piece of memory."""
+    rows = np.empty((classes.shape[1] + features.shape[1], len(classes)), dtype=np.int32).T
+    rows[:, : classes.shape[1]] = classes
+    rows[:, classes.shape[1] :] = features
+    return rows
+
+
 def count_tables(
     parents: ParentSets,
     codes: Codes,
@@ -54,7 +62,7 @@ def count_tables(
                 f"The table of {names[v]!r} given its {len(members)} parents would have {size:,} cells; lower"
                 " max_parents."
             )
-        cells = configurations(codes[:, (*members, v)], shape)
+        cells = configurations(codes.T[[*members, v]].T, shape)
         known = cells != UNKNOWN
         weights = None if sample_weight is None else sample_weight[known]
         counts = np.bincount(cells[known], weights, minlength=size).reshape(shape) + float(smoothing)

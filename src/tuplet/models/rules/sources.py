@@ -22,7 +22,7 @@ from tuplet.core.exceptions import InputError, LabelError
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
-from tuplet.local.cross_fitting import cross_fit, inner_folds
+from tuplet.local.cross_fitting import cross_fit, drawn_order, held_out_only, inner_folds
 from tuplet.local.multi_output import Output, output_labels, read_outputs
 from tuplet.models.base import JointClassifier
 from tuplet.models.independent import IndependentClassifier
@@ -350,12 +350,18 @@ def held_out_beliefs(
     codes: Codes,
     sample_weight: Floats | None,
     n_folds: int,
+    n_learned: int | None = None,
 ) -> HeldOutBeliefs:
-    """Return the beliefs of sources about every row when fitted to the other folds, or fitted before."""
+    """Return the beliefs of sources about rows when fitted to the other folds, or fitted before.
+
+    With more than `n_learned` rows, about so many that are drawn at random.
+    """
+    drawn = np.sort(drawn_order(len(codes), n_learned)[:n_learned])
     if all(source.prefit for source in sources):
-        return HeldOutBeliefs(np.arange(len(codes)), _beliefs(sources, X, space), sample_weight)
+        weights = None if sample_weight is None else sample_weight[drawn]
+        return HeldOutBeliefs(drawn, _beliefs(sources, take_rows(X, drawn), space), weights)
     held = cross_fit(
-        inner_folds(X, codes, sample_weight, n_folds, space),
+        held_out_only(inner_folds(X, codes, sample_weight, n_folds, space), drawn),
         lambda rows, weights: [
             source.fitted(take_rows(X, rows), space, codes[rows], weights) for source in sources
         ],

@@ -75,6 +75,9 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
         Most class variables in a learned rule.
     n_folds : int
         Folds from which beliefs about training rows come.
+    n_learned : int or None
+        Training rows that rules and calibration are learned from, drawn at random where there are more; None
+        takes all. Classifiers are always fitted to all rows.
     random_state : int, Generator or None
         For the search for rules.
     n_jobs : int, optional
@@ -117,7 +120,7 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
     """
 
     _parameters = declare(
-        "rules n_folds random_state n_jobs progress",
+        "rules n_folds n_learned random_state n_jobs progress",
         estimators=object,
         n_rules=("auto", Whole(at_least=0)),
         calibration=get_args(CalibrationKind),
@@ -147,6 +150,7 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
         max_rules: int = 60,
         max_scope: int = 6,
         n_folds: int = 5,
+        n_learned: int | None = 32_768,
         random_state: Seed = None,
         n_jobs: int | None = None,
         progress: Show = "auto",
@@ -162,6 +166,7 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
         self.max_rules = max_rules
         self.max_scope = max_scope
         self.n_folds = n_folds
+        self.n_learned = n_learned
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.progress = progress
@@ -192,7 +197,7 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
         self._learn_priors(codes, sample_weight)
         learns = self.n_rules != 0 and space.n_variables > 1
         if learns or experts.places or self.calibration != "identity":
-            held = held_out_beliefs(sources, space, X, codes, sample_weight, self.n_folds)
+            held = held_out_beliefs(sources, space, X, codes, sample_weight, self.n_folds, self.n_learned)
         else:
             held = HeldOutBeliefs(np.zeros(0, dtype=np.intp), {}, None)
         self.calibrators_ = {

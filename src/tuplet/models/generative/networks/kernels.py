@@ -36,6 +36,9 @@ STEP = 1e-6
 LOOKS = 4
 """Places of a variable that are evaluated, where a guess of what they gain is not exact."""
 
+FOLLOWED = 4096
+"""Cells that are counted in the time in which known families give one variable its parents."""
+
 LIKELIHOOD = 0
 """Kind of score in which a count x is x log x; in others it is log-gamma functions with a prior."""
 
@@ -72,7 +75,7 @@ class Pool(NamedTuple):
     length: Ints  # (families,)
     value: Floats  # (families,) its score
     member: npt.NDArray[np.int32]  # (entries,) parents that improve it, best first
-    used: Ints  # families and entries in use
+    used: Ints  # families and entries in use, and the work that was done, in cells that were counted
 
 
 class Rules(NamedTuple):
@@ -400,6 +403,7 @@ def _expand(data: Data, pool: Pool, child: int, parents: Ints) -> int:
             wanted[p] = False
     scores = np.empty(n)
     own = candidate_scores(data, child, parents, wanted, True, scores)
+    pool.used[2] += n * data.columns.shape[1]
     family, start = pool.used[0], pool.used[1]
     gains = np.empty(n)
     m = 0
@@ -548,6 +552,7 @@ def _follow(
     own = -1
     if v < d and (bounded or narrow):
         clique[0], n_clique, own = v, 1, label[v]
+    pool.used[2] += FOLLOWED
     while True:
         family = _find(data, pool, v, key, parents[:n])
         chosen = -1

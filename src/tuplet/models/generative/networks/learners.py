@@ -36,6 +36,12 @@ _PATIENCE = {"insertions": 2, "swaps": 150}
 _N_RESTARTS, _MOVED = 10, 0.3
 """Restarts from the best order so far, and the share of the variables that each of them moves at random."""
 
+_MOST_WORK = 2**36
+"""Work, in cells that were counted, after which no further search begins: seconds.
+
+A hundred variables do not reach it; with 160 classes one search takes most of it.
+"""
+
 _TENURE = 30
 """Moves for which a moved variable stays where it is, unless moving it gives a new best."""
 
@@ -153,7 +159,9 @@ def search_network(
 ) -> Ordered:
     """Search the order whose `greedy_network` scores most: tabu search, with restarts.
 
-    After the random starts, further searches begin from the best order so far with some variables moved.
+    After the random starts, further searches begin from the best order so far with some variables moved. With
+    hundreds of variables each search takes seconds, and there are fewer of them, at least one. This follows
+    from the number of steps, not from a clock, so results are reproducible.
 
     Parameters
     ----------
@@ -181,6 +189,8 @@ def search_network(
     d, n = scorer.n_classes, scorer.n_variables
     best, top = np.empty(0, np.int64), -np.inf
     for start in range(n_starts + _N_RESTARTS):
+        if start and task.pool.used[2] > _MOST_WORK:
+            break
         if start < n_starts:
             order = np.concatenate([rng.permutation(d), d + rng.permutation(n - d)])
         else:

@@ -82,7 +82,7 @@ class CountScorer:
         self.n_variables, self.n_classes = codes.shape[1], n_classes
         self.criterion, self.max_parents = criterion, max_parents
         total = float(len(codes)) if sample_weight is None else float(sample_weight.sum())
-        columns = np.ascontiguousarray(codes.T.astype(np.int32))
+        columns = np.ascontiguousarray(codes.T, dtype=np.int32)
         counts = np.arange(len(codes) + 1.0)
         self.data = Data(
             columns,
@@ -164,7 +164,7 @@ class CountScorer:
             np.empty(_FAMILIES, np.int64),
             np.empty(_FAMILIES),
             np.empty(_ENTRIES + self.n_variables, np.int32),
-            np.zeros(2, np.int64),
+            np.zeros(3, np.int64),
         )
 
 

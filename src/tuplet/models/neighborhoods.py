@@ -1,0 +1,133 @@
+"""The neighbourhoods of rows, for all models that use them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy import sparse
+from sklearn.neighbors import NearestNeighbors
+
+from tuplet.core.exceptions import InputError
+from tuplet.core.limits import row_blocks
+from tuplet.core.typing import Floats
+from tuplet.local.logistic import fit_scaler
+from tuplet.space.features.inputs import Features, n_rows, take_rows
+
+Positions = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class Neighborhoods:
+    """The k nearest training rows by Euclidean distance.
+
+    Weights are numbers of rows: a row of weight 3 fills three of the k places, and stands beside itself
+    twice. So weights mean what repeated rows mean.
+
+    Parameters
+    ----------
+    scaler : transformer or None
+        What comes before distances are taken.
+    search : NearestNeighbors
+        Of the n training rows; a search tree if there are few columns.
+    rows : array or CSR matrix, shape (n, d)
+        The training rows, prepared.
+    weights : array, shape (n,)
+    k : int
+        Size of a neighbourhood.
+    """
+
+    scaler: Any
+    search: NearestNeighbors
+    rows: Features
+    weights: Floats
+    k: int
+
+    @classmethod
+    def fit(
+        cls, X: Features, k: int, sample_weight: Floats | None, *, standardize: bool, n_jobs: int | None
+    ) -> Neighborhoods:
+        """Prepare the search; `k` is reduced to the number of other rows where there are fewer."""
+        if isinstance(X, pd.DataFrame):
+            raise InputError(
+                "Distances need numbers, but an estimator that treats the columns of a frame by itself left"
+                " X as it is; pass one that takes numbers, or encode X before."
+            )
+        weights = np.ones(n_rows(X)) if sample_weight is None else sample_weight
+        scaler = fit_scaler(X, sample_weight if standardize else None)
+        if not standardize:
+            scaler = scaler[:-1]  # gaps are filled in all the same
+        rows = scaler.transform(X)
+        search = NearestNeighbors(n_jobs=n_jobs).fit(rows)
+        return cls(scaler, search, rows, weights, max(1, min(int(k), int(weights.sum() - 1))))
+
+    def sums_among_training(self, columns: Floats, some: Positions) -> Floats:
+        """Return the sums (r, w) of columns (n, w) over the neighbourhoods of some training rows (r,).
+
+        A row is no neighbour of itself, unless its weight is above 1.
+        """
+        return self._sums(take_rows(self.rows, some), some, columns)
+
+    def sums_around(self, X: Features, columns: Floats) -> Floats:
+        """Return the sums (rows of X, w) of columns (n, w) over the neighbourhood of each row of X."""
+        return self._sums(self.scaler.transform(X), None, columns)
+
+    def _sums(self, Z: Features, own: Positions | None, columns: Floats) -> Floats:
+        """Return the sums over neighbourhoods of prepared rows; `own` are the positions of training rows."""
+        total = self.weights.sum()
+        if total <= self.k:  # everything is near
+            sums = np.tile(self.weights @ columns, (n_rows(Z), 1))
+            if own is not None:
+                sums -= np.minimum(self.weights[own], 1.0)[:, None] * columns[own]
+            return sums
+        return self._fill(Z, own, columns, -(-self.k * len(self.weights) // total))
+
+    def _fill(self, Z: Features, own: Positions | None, columns: Floats, n_near: float) -> Floats:
+        """Fill the k places of each row; rows whose `n_near` nearest are too light ask for more of them."""
+        most = len(self.weights) - (own is not None)
+        n_near = min(int(n_near), most)
+        answer = np.empty((n_rows(Z), columns.shape[1]))
+        for block in row_blocks(n_rows(Z), 4 * n_near + columns.shape[1]):
+            mine = None if own is None else own[block]
+            near, weights = self._nearest(Z[block], mine, n_near)
+            answer[block] = self._places(near, weights) @ columns
+            light = np.flatnonzero(weights.sum(axis=1) < self.k)
+            if n_near < most and len(light):
+                some = light + block.start
+                answer[some] = self._fill(
+                    take_rows(Z, some), None if own is None else own[some], columns, 4 * n_near
+                )
+        return answer
+
+    def _nearest(self, Z: Features, own: Positions | None, n_near: int) -> tuple[Positions, Floats]:
+        """Return the nearest training rows (r, c), nearest first, and their weights (r, c).
+
+        A training row comes first itself, with the weight that it has beyond 1.
+        """
+        if own is None:
+            near = self._search(Z, n_near)
+            return near, self.weights[near]
+        mine = own[:, None]
+        near = _without(self._search(Z, n_near + 1), mine) if n_near else np.zeros_like(mine)[:, :0]
+        beside = np.maximum(self.weights[mine] - 1.0, 0.0)
+        return np.hstack([mine, near]), np.hstack([beside, self.weights[near]])
+
+    def _search(self, Z: Features, n_near: int) -> Positions:
+        return np.asarray(self.search.kneighbors(Z, n_near, return_distance=False))
+
+    def _places(self, near: Positions, weights: Floats) -> sparse.csr_array:
+        """Fill the k places of each row with rows (r, c) of these weights, nearest first."""
+        before = np.cumsum(weights, axis=1) - weights
+        taken = np.clip(self.k - before, 0.0, weights)
+        starts = np.arange(len(near) + 1) * near.shape[1]
+        return sparse.csr_array((taken.ravel(), near.ravel(), starts), shape=(len(near), len(self.weights)))
+
+
+def _without(near: Positions, own: Positions) -> Positions:
+    """Return rows (r, c) without `own` (r, 1), or without the nearest where enough others are as near."""
+    kept = near != own
+    kept[kept.all(axis=1), 0] = False
+    return near[kept].reshape(len(near), -1)
