@@ -453,3 +453,40 @@ def fit_shifts(
         )
         for k in range(len(own)):
             own[k, d] -= _dot(own[k, :d], mean)
+
+
+@entry("f2 f2 i1 i1 i1 f3 i f1", fastmath=REORDERED)
+def shifted_log_proba(
+    Z: Floats, offset: Floats, y: Codes, blocks: Codes, rows: Codes, theta: Floats, card: int, out: Floats
+) -> None:
+    """Fill out (s,) with the log-probabilities of the classes of some rows under shifted logits.
+
+    Parameters
+    ----------
+    Z : float array (n, d)
+        Of which the first r columns are used.
+    offset : float array (c, n)
+        Logits as in `fit_shifts`.
+    y, blocks : int array (at most n,)
+        Class and block of every row; a negative class gives 0, a row of a negative block is not shifted.
+    rows : int array (s,)
+    theta : float array (q, c, r + 1)
+    card : int
+        Number of classes.
+    """
+    c, r = len(offset), theta.shape[2] - 1
+    logits = np.empty(card)
+    for at in range(len(rows)):
+        i, g = rows[at], blocks[rows[at]]
+        logits[0] = 0.0
+        for k in range(c):
+            total = offset[k, i]
+            if g >= 0:
+                total += theta[g, k, r]
+                for j in range(r):
+                    total += Z[i, j] * theta[g, k, j]
+            logits[k + card - c] = total
+        top, total = np.max(logits), 0.0
+        for k in range(card):
+            total += np.exp(logits[k] - top)
+        out[at] = logits[y[i]] - top - np.log(total) if y[i] >= 0 else 0.0

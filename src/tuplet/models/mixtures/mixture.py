@@ -14,7 +14,7 @@ from tuplet.core.progress import Show
 from tuplet.core.typing import Codes, Floats, Seed
 from tuplet.joint.base import JointDistribution
 from tuplet.models.chain import ChainClassifier
-from tuplet.models.mixtures.base import GrownMixture, MakeSource, MapInference, Sizes
+from tuplet.models.mixtures.base import GrownMixture, MakeSource, MapInference, Sizes, TrainingRows
 from tuplet.space.classes import ClassSpace
 from tuplet.space.features.estimators import seeded
 from tuplet.space.features.inputs import Features
@@ -132,11 +132,11 @@ class MixtureClassifier(GrownMixture):
     def _estimators(self, names: tuple[str, ...] | None = None) -> list[Any]:
         return list(self._model()._estimators(names))
 
-    def _source(
-        self, X: Features, codes: Codes, sample_weight: Floats | None, rng: np.random.Generator
-    ) -> MakeSource:
-        models = ModelSource(self._model(), X, codes, self.space_, rng)
-        return lambda learnt: models
+    def _source(self, rng: np.random.Generator) -> MakeSource:
+        def make(rows: TrainingRows, learnt: Floats | None) -> ModelSource:
+            return ModelSource(self._model(), rows.X, rows.codes, self.space_, rng)
+
+        return make
 
 
 @final
