@@ -77,7 +77,7 @@ def test_the_shared_model_is_scikit_learns_with_a_pseudo_row():
     learned = PrincipalColumns.learn(X, weight)
     Z = np.concatenate([learned.apply(X), np.zeros((1, 4))])
     shared = Baseline.fit(Z, y, 3, weight, C=0.3, tol=1e-10)
-    standard = learned.scaling.standardised(X)
+    standard = learned.scaling.transform(X)
     counts = np.bincount(y, weight) + 1
     frequencies = counts / counts.sum()
     rows = np.concatenate([standard, np.zeros((3, 4))])
@@ -154,12 +154,12 @@ def test_sparse_columns_are_those_of_dense_ones():
     Z = dense.apply(X)
     rows, leading = thin.prepare(sparse.csr_array(X), with_mean=True)
     np.testing.assert_allclose(
-        rows @ np.eye(12), np.vstack([dense.scaling.standardised(X), np.zeros(12)]), atol=1e-9
+        rows @ np.eye(12), np.vstack([dense.scaling.transform(X), np.zeros(12)]), atol=1e-9
     )
     # All axes fit, so that the randomised decomposition is exact; axes without variance are left out.
     np.testing.assert_allclose(leading[:-1] @ leading[:-1].T, Z @ Z.T, atol=1e-8)
     back = np.random.default_rng(0).normal(size=(2, 60))
-    np.testing.assert_allclose(rows.pull_back(back), back @ dense.scaling.standardised(X), atol=1e-9)
+    np.testing.assert_allclose(rows.pull_back(back), back @ dense.scaling.transform(X), atol=1e-9)
 
 
 def test_leading_axes_of_sparse_rows_are_principal_axes():

@@ -59,7 +59,7 @@ class Scaling:
             squares += w @ np.nan_to_num((part - mean) / size) ** 2
         return cls(mean, unless_constant(size * np.sqrt(squares / total), mean))
 
-    def standardised(self, X: Features) -> Floats:
+    def transform(self, X: Features) -> Floats:
         """Return rows X as a dense table (n, d) with means of 0 and variances of 1."""
         standard = np.subtract(as_dense(X), self.mean)
         standard /= self.scale
@@ -70,10 +70,10 @@ class Scaling:
         """Orthonormal columns (d, r) that span the standardised rows, those of most variance first."""
         n, d = X.shape
         if n < d:
-            return principal_axes(self.standardised(X) * np.sqrt(weight)[:, None])
+            return principal_axes(self.transform(X) * np.sqrt(weight)[:, None])
         gram = np.zeros((d, d))
         for part, w in _blocks(X, weight):
-            rows = self.standardised(part) * np.sqrt(w)[:, None]
+            rows = self.transform(part) * np.sqrt(w)[:, None]
             gram += rows.T @ rows
         return np.ascontiguousarray(np.linalg.eigh(gram)[1][:, ::-1])
 
@@ -116,7 +116,7 @@ class PrincipalColumns:
         """Return rows X as models take them."""
         Z = np.zeros((n_rows(X) + with_mean, self.basis.shape[1]))
         for rows in row_blocks(n_rows(X), max(self.basis.shape), PASS_CELLS):
-            np.matmul(self.scaling.standardised(X[rows]), self.basis, out=Z[rows])
+            np.matmul(self.scaling.transform(X[rows]), self.basis, out=Z[rows])
         return Prepared(Z, np.ascontiguousarray(Z[:, :N_LEADING]))
 
 
