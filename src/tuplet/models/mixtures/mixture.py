@@ -75,6 +75,9 @@ class MixtureClassifier(GrownMixture):
     EM weighs the rows by the responsibilities as they are. A component whose new fit explains its rows worse
     keeps the old one; so the log-likelihood never falls, whatever the components.
 
+    With more than 32,768 rows the mixture grows on a sample of about that size; its components and weights
+    are then fitted to all rows.
+
     An interrupt (Ctrl-C) ends the growth with a warning; the components so far are kept. One that comes while
     a component ends its own work early, as `BayesNetClassifier` does, ends that alone.
 

@@ -92,6 +92,9 @@ class TreeMixtureClassifier(GrownMixture):
     Where the label of a parent is missing in training, its child has the model without parents; the
     responsibilities of such rows rest on that. At prediction missing labels are summed out.
 
+    Of more than 32,768 rows a sample of about that size decides on penalties, number and structures of trees;
+    their parameters and weights are then fitted to all rows.
+
     An interrupt (Ctrl-C) ends the growth with a warning; the trees so far are kept.
 
     References
