@@ -79,14 +79,14 @@ def main() -> None:
     chosen = TreeClassifier().fit(X, codes)
     settings = TreeSettings("split", chosen.C_, chosen.C_shared_, chosen.C_shift_, 3, None, None)
     trees = LogisticTreeLearner(X, codes, (2,) * codes.shape[1], None, settings)
-    folds = [held == 0 for _, held in trees.shares]
-    Z, m = trees.Z[:-1], codes.shape[1]
+    folds = [held == 0 for _, held in trees.chooser.shares]
+    Z, m = trees.rows.Z[:-1], codes.shape[1]
 
     def separate(fit: Callable[..., np.ndarray], C: float) -> np.ndarray:
         return sum(fit(Z, codes, kept, C) for kept in folds)
 
     def shifted() -> np.ndarray:
-        trees._logits = {}  # the models without parents count, too
+        trees.chooser._logits = {}  # the models without parents count, too
         return trees.edges(None).given
 
     C = max(GRID, key=lambda C: separate(by_batches, C).sum())

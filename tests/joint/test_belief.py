@@ -13,7 +13,9 @@ from tuplet.core.exceptions import ConvergenceWarning, ImpossibleEvidenceError, 
 from tuplet.core.typing import UNKNOWN
 from tuplet.joint import FactorGraph
 from tuplet.joint.inference import BeliefPropagation, Exact, Factor, Problem
-from tuplet.joint.inference.messages import Messages
+from tuplet.joint.inference.belief import _all_flips, _flip_weights
+from tuplet.joint.inference.messages import MAX, SUM, Messages
+from tuplet.joint.inference.pairs import PairGraph
 from tuplet.testing.strategies import factor_graphs
 
 INF = np.inf
@@ -298,3 +300,87 @@ def test_belief_propagation_finds_what_exact_tables_cannot_hold():
     assert np.isfinite(joint.mode().log_prob).all()
     truth = FactorGraph(small.cards, small.factors, 1, engine=Exact())
     np.testing.assert_allclose(np.hstack(small.marginals()), np.hstack(truth.marginals()), atol=0.01)
+
+
+@st.composite
+def pair_graphs(draw: st.DrawFn) -> Problem:
+    """Pairs and single variables of two to four values with cycles, shared by rows or not."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    n, m, strength = draw(st.integers(1, 5)), draw(st.integers(3, 6)), draw(st.sampled_from([0.1, 0.5]))
+    cards = tuple(int(card) for card in rng.integers(1, 4, size=m))
+    batch = [n if draw(st.booleans()) else 1, n if draw(st.booleans()) else 1]
+    factors = [Factor((v,), rng.normal(size=(cards[v], n))) for v in range(m)]
+    for pair in itertools.combinations(range(m), 2):
+        one, other = pair[:: rng.choice([-1, 1])]
+        shape = (cards[one], cards[other], batch[rng.integers(2)])
+        factors.append(Factor((one, other), strength * rng.normal(size=shape)))
+    factors.append(Factor((), np.full(n, 0.3)))
+    if draw(st.booleans()) and cards[0] > 1:  # evidence
+        factors.append(Factor((0,), np.where(np.arange(cards[0])[:, None] == 1, 0.0, -INF)))
+    return Problem(cards, tuple(factors), n, m)
+
+
+def swept(engine, problem, reduce):
+    """The same propagation in log space, factor by factor, with damping from the start."""
+    messages = Messages.start(problem)
+    info = engine._settle(messages, reduce, engine.max_iter)
+    return messages, info
+
+
+@examples(60)
+@given(pair_graphs(), st.sampled_from([SUM, MAX]), st.sampled_from([1, 32]))
+def test_compiled_pairs_end_where_sweeps_in_log_space_end(problem, reduce, rows):
+    engine = BeliefPropagation(tol=1e-10, max_iter=2000)
+    graph = PairGraph.of(problem)
+    if graph is None:
+        assert Messages.start(problem).forest
+        return
+    parts = [graph.rows(np.arange(problem.n)[i : i + rows]) for i in range(0, problem.n, rows)]
+    settled = [part.settle(reduce is MAX, engine.damping, engine.tol, engine.max_iter) for part in parts]
+    messages, info = swept(engine, problem, reduce)
+    ended = np.concatenate([each.n_iter for each in settled]) > 0
+    assert (ended | ~info.converged).all()
+    both = ended & info.converged
+    beliefs = np.concatenate([each.beliefs for each in settled], axis=1)
+    np.testing.assert_allclose(beliefs[:, both], np.concatenate(messages.beliefs())[:, both], atol=1e-7)
+    if reduce is SUM:
+        log_partition = np.concatenate([each.log_partition for each in settled])
+        np.testing.assert_allclose(log_partition[both], messages.log_partition()[both], atol=1e-7)
+
+
+def test_rows_that_need_damping_get_it():
+    problem = repulsive(5, 0.7)
+    engine = BeliefPropagation(tol=1e-9, max_iter=5000)
+    undamped = PairGraph.of(problem)._settle(False, 0.0, 1e-9, 50, False)
+    assert undamped.n_iter[0] < 0
+    messages, info = swept(engine, problem, SUM)
+    assert info.converged.all()
+    np.testing.assert_allclose(engine.marginals(problem)[0], np.concatenate(messages.beliefs()).T, atol=1e-6)
+    np.testing.assert_allclose(engine.log_partition(problem), messages.log_partition(), atol=1e-6)
+    assert engine.convergence(problem).iterations > 4
+
+
+def test_products_that_could_underflow_stay_in_log_space():
+    table = np.array([[0.0, -900.0], [-900.0, 0.0]])[..., None]
+    pairs = tuple(itertools.combinations(range(3), 2))
+    far = Problem((2, 2, 2), tuple(Factor(pair, table) for pair in pairs), 1, 3)
+    near = Problem((2, 2, 2), tuple(Factor(pair, table / 900) for pair in pairs), 1, 3)
+    impossible = near.plus([Factor((0,), np.full((2, 1), -INF))])
+    zeros = Problem((2, 2, 2), tuple(Factor(pair, EQUAL) for pair in pairs), 1, 3)
+    tree = Problem((2, 2, 2), near.factors[:2], 1, 3)
+    wide = near.plus([Factor((0, 1, 2), np.zeros((2, 2, 2, 1)))])
+    assert PairGraph.of(near) is not None
+    for other in (far, impossible, zeros, tree, wide):
+        assert PairGraph.of(other) is None
+
+
+@examples(20)
+@given(pair_graphs())
+def test_flips_are_weighed_by_what_they_change(problem):
+    tables = Problem(problem.cards, problem.factors[: len(problem.factors) - 1], problem.n, problem.n_visible)
+    if any(not np.isfinite(factor.log_table).all() for factor in tables.factors):
+        return
+    codes = np.random.default_rng(0).integers(0, problem.cards, size=(2, problem.n, len(problem.cards)))
+    found = _flip_weights(tables, codes, tables.log_weight(codes))
+    expected = tables.log_weight(_all_flips(codes, tables.cards))
+    np.testing.assert_allclose(found, expected, atol=1e-10)

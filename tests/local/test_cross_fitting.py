@@ -18,6 +18,7 @@ from tuplet.local.cross_fitting import (
     inner_folds,
     numbered_folds,
     random_folds,
+    sample_weights,
 )
 
 
@@ -121,3 +122,25 @@ def test_rows_that_are_drawn_are_held_out_by_the_same_folds():
     assert sorted(np.concatenate([fold.test for fold in some]).tolist()) == sorted(drawn[:20].tolist())
     for fold in some:
         assert any(np.array_equal(fold.train, other.train) for other in whole)
+
+
+@examples(20)
+@given(st.integers(0, 1000), st.integers(1, 60))
+def test_a_sample_follows_from_the_rows(seed, size):
+    rng = np.random.default_rng(seed)
+    X, codes = rng.integers(3, size=(50, 2)).astype(float), rng.integers(2, size=(50, 1))
+    weight = rng.integers(0, 4, 50).astype(float)
+    found = sample_weights(X, codes, weight, size)
+    assert ((found >= 0) & (found <= weight)).all()
+    if size >= 50:
+        np.testing.assert_array_equal(found, weight)
+        return
+    groups = len(np.unique(np.hstack([X, codes]), axis=0))
+    assert abs(found.sum() - size) <= groups  # each group of equal rows is off by less than one
+    again = rng.permutation(np.repeat(np.arange(50), weight.astype(int)))
+    repeated = sample_weights(X[again], codes[again], None, size)
+    for row in np.unique(np.hstack([X, codes]), axis=0):
+        one, other = ((np.hstack(pair) == row).all(axis=1) for pair in ((X, codes), (X[again], codes[again])))
+        assert found[one].sum() == repeated[other].sum() or len(again) <= size
+    share = sample_weights(X, codes, weight + 0.5, size) / (weight + 0.5)
+    assert set(np.unique(share)) <= {0.0, 1.0}

@@ -287,3 +287,38 @@ def test_an_interrupt_while_all_rows_are_fitted_keeps_the_mixture(monkeypatch):
         model = TreeMixtureClassifier(max_trees=3).fit(X, Y)
     assert not model.converged_
     assert np.isfinite(model.predict_joint(X).log_prob(Y)).all()
+
+
+@pytest.mark.parametrize("settings", [{"n_trees": 2}, {}, {"estimator": GaussianNB(), "n_trees": 1}])
+def test_a_mixture_grows_on_a_sample_and_is_fitted_to_all_rows(settings, monkeypatch):
+    monkeypatch.setattr(base, "SAMPLE_SIZE", 150)
+    X, Y = data(n=400)
+    model = TreeMixtureClassifier(**settings).fit(X, Y)
+    assert model.responsibilities_.shape == (400, len(model.parents_))
+    np.testing.assert_allclose(model.responsibilities_.sum(axis=1), 1)
+    never_falls(model.log_likelihood_path_)
+    assert abs(model.growth_paths_[-1][-1]) < 0.6 * abs(model.log_likelihood_path_[-1])
+
+
+def test_any_mixture_grows_on_a_sample(monkeypatch):
+    monkeypatch.setattr(base, "SAMPLE_SIZE", 60)
+    X, Y = data(n=120)
+    model = MixtureClassifier(n_components=2, random_state=0).fit(X, Y)
+    assert model.responsibilities_.shape == (120, 2)
+    monkeypatch.setattr(growth, "run_em", interrupted_after(2))
+    with pytest.warns(TupletWarning, match="interrupted"):
+        early = MixtureClassifier(n_components=2, random_state=0).fit(X, Y)
+    assert early.responsibilities_.shape == (120, 2)
+
+
+def interrupted_after(n_runs):
+    """EM whose runs after some are interrupted."""
+    runs = []
+
+    def run(*arguments):
+        runs.append(None)
+        if len(runs) > n_runs:
+            raise KeyboardInterrupt
+        return run_em(*arguments)
+
+    return run

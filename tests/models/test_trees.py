@@ -5,6 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from scipy.special import log_softmax
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
@@ -14,11 +15,12 @@ from tuplet import IndependentClassifier, TreeClassifier, TreeEnsembleClassifier
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import UNKNOWN
 from tuplet.joint.base import all_outcomes
-from tuplet.local.cross_fitting import fold_weights
+from tuplet.local import columns
+from tuplet.local.cross_fitting import fold_weights, sample_weights
 from tuplet.local.families import FamilyScorer
-from tuplet.local.shifts import Shared, Shifts
+from tuplet.local.shifts import Baseline, Shifts
 from tuplet.metrics import joint_log_loss
-from tuplet.models.trees import edge_scores
+from tuplet.models.trees import edge_scores, logistic
 from tuplet.models.trees.edge_scores import best_on_grid
 from tuplet.models.trees.logistic import LogisticTreeLearner, TreeSettings
 from tuplet.structure import Family, best_forest, edges, is_acyclic
@@ -59,7 +61,7 @@ def test_the_joint_is_the_product_of_local_models(fitted):
     total = np.zeros((len(outcomes), 5))
     Z = model.tree_.columns.apply(X[:5])
     for i, (parents, shift) in enumerate(zip(model.parents_, model.tree_.shifts, strict=True)):
-        base = (model.tree_.shared if parents else model.tree_.alone).logits(Z)[i]
+        base = model.tree_.baselines[i].logits(Z)
         for o, outcome in enumerate(outcomes):
             theta = shift.theta[outcome[parents[0]] if parents else 0]
             logits = base + theta[:, :-1] @ Z[:, : theta.shape[1] - 1].T + theta[:, -1:]
@@ -74,24 +76,33 @@ def slow_gain(X, codes, cards, C, C_shift, parent, child):
     """Held-out gain of one edge: models on the rows of two folds, judged by the third."""
     settings = TreeSettings("split", C, C, C_shift, 3, None, None)
     shares, gain = fold_weights(X, codes, None, 3), 0.0
-    whole = LogisticTreeLearner(X, codes, cards, None, settings)
+    whole = LogisticTreeLearner(X, codes, cards, None, settings).rows
+    y, none = np.ascontiguousarray(codes[:, child]), np.zeros(len(codes), dtype=np.intp)
     for held in shares.T:
-        kept = whole.weight * (1 - held)
-        given = tuple((parent,) if i == child else () for i in range(len(cards)))
+        kept = 1 - held
         # The same features for all folds, as the model has them; everything else is fitted anew.
-        part = LogisticTreeLearner(X, codes, cards, None, settings)
-        part.columns, part.weight = whole.columns, kept
-        part.shared = type(whole.shared).fit(whole.Z, codes, cards, kept, C=C)
-        part.logits = (part.shared.logits(whole.Z),) * 2
-        with_parent = part.fit(given, kept).own[child]
-        without = part.fit(tuple(() for _ in cards), kept).own[child]
-        gain += held @ (with_parent - without)
+        offset = Baseline.fit(whole.Z, y, cards[child], kept, C=C, tol=1e-8).logits(whole.Z)
+        blocks = np.ascontiguousarray(codes[:, parent])
+        shifts = Shifts.fit(whole.Z, offset, y, blocks, cards[parent], cards[child], kept, C=C_shift)
+        nothing = np.zeros((len(whole.Z), 0))
+        alone = Shifts.fit(nothing, offset, y, none, 1, cards[child], kept, C=C_shift)
+        gain += held @ slow_own(shifts, whole.Z, offset, y, blocks)
+        gain -= held @ slow_own(alone, nothing, offset, y, none)
     return gain
+
+
+def slow_own(shifts, Z, offset, y, blocks):
+    """Log-probabilities of the classes, row by row."""
+    answer = []
+    for i, (label, block) in enumerate(zip(y, blocks, strict=True)):
+        logits = offset[:, i] + shifts.theta[block, :, :-1] @ Z[i] + shifts.theta[block, :, -1]
+        answer.append(log_softmax(np.append(0.0, logits) if len(logits) == 1 else logits)[label])
+    return np.array(answer)
 
 
 def test_gains_equal_a_slow_version(monkeypatch):
     monkeypatch.setattr(edge_scores, "ROUGHLY", 1e-8)
-    for fit in (Shifts.fit, Shared.fit):  # 1e-4 by default, which would blur it
+    for fit in (Shifts.fit, Baseline.fit):  # 1e-4 by default, which would blur it
         monkeypatch.setitem(fit.__func__.__kwdefaults__, "tol", 1e-8)
     X, Y = data(n=150, seed=3)
     codes, cards = Y.to_numpy(), (2, 3, 2, 2)
@@ -282,11 +293,14 @@ def test_unknown_is_no_value_of_a_parent():
     trees = LogisticTreeLearner(
         X, codes, (2, 3, 2, 2), None, TreeSettings("split", 1.0, 1.0, 0.3, 3, None, None)
     )
-    tree = trees.fit(((), (0,), (), ()), None)
-    unshifted = trees.fit(((), (), (), ()), None)
-    assert np.isfinite(tree.own).all()
-    assert tree.own[0][::2].sum() == 0
-    assert unshifted.own.shape == tree.own.shape
+    weight = np.ones(80)
+    assert np.isfinite(trees.fit(((), (0,), (), ()), weight).own).all()
+    assert trees._fit_shifts(0, None, weight, None)[1][::2].sum() == 0
+    _, offset = trees._baseline(1, True)
+    expected = log_softmax(offset[:, :-1], axis=0)[codes[:, 1], np.arange(80)]
+    found = trees._fit_shifts(1, 0, weight, None)[1]
+    np.testing.assert_allclose(found[::2], expected[::2], atol=1e-12)
+    assert np.abs(found - expected)[1::2].max() > 0.01
 
 
 def test_a_required_edge_that_was_screened_out_has_no_strength():
@@ -312,3 +326,45 @@ def test_columns_of_huge_numbers_count_like_others():
     np.testing.assert_allclose(
         clone(fixed).fit(X * 1e200, Y).predict_joint(X * 1e200).log_prob(Y), usual, atol=1e-9
     )
+
+
+def test_penalties_and_edges_come_from_a_sample_and_parameters_from_all_rows(monkeypatch):
+    X, Y = data(n=600)
+    monkeypatch.setattr(logistic, "SAMPLE_SIZE", 300)
+    model = TreeClassifier().fit(X, Y)
+    taken = sample_weights(X, Y.to_numpy(), None, 300) > 0
+    assert 240 < taken.sum() < 360
+    few = TreeClassifier().fit(X[taken], Y[taken])
+    # The axes are those of all rows, so that nothing but rounding and 64 of 3 axes could differ.
+    np.testing.assert_allclose(model.gains_, few.gains_ * 600 / taken.sum(), rtol=0.02, atol=2)
+    assert model.parents_ == few.parents_
+    monkeypatch.setattr(logistic, "SAMPLE_SIZE", 10**6)
+    settings = TreeSettings("split", model.C_, model.C_shared_, model.C_shift_, 3, None, None)
+    whole = LogisticTreeLearner(X, Y.to_numpy(), (2, 3, 2, 2), None, settings).fit(model.parents_, None)
+    found, expected = model.predict_joint(X).distribution, whole.joint(X)
+    np.testing.assert_allclose(found.log_prob(Y.to_numpy()), expected.log_prob(Y.to_numpy()), atol=1e-12)
+    np.testing.assert_allclose(whole.own, expected.log_prob(Y.to_numpy()), atol=1e-9)
+
+
+def test_weights_mean_what_repeated_rows_mean_in_a_sample(monkeypatch):
+    monkeypatch.setattr(logistic, "SAMPLE_SIZE", 80)
+    X, Y = data(n=90, seed=1)
+    weight = np.random.default_rng(0).integers(1, 4, 90)
+    by_weight = TreeClassifier().fit(X, Y, sample_weight=weight)
+    again = np.random.default_rng(1).permutation(np.repeat(np.arange(90), weight))
+    by_rows = TreeClassifier().fit(X[again], Y.iloc[again])
+    assert by_weight.parents_ == by_rows.parents_
+    np.testing.assert_allclose(by_weight.gains_, by_rows.gains_, atol=0.05)
+
+
+def test_sparse_features_that_stay_sparse(monkeypatch):
+    X, Y = data(n=300)
+    X = np.where(np.abs(X) < 0.7, 0.0, X)
+    model = TreeClassifier(C=0.3, C_shift=0.1, structure=[("a", "b"), ("b", "c")])
+    dense = clone(model).fit(X, Y)
+    monkeypatch.setattr(columns, "LISTED_CELLS", 0)
+    thin = clone(model).fit(sparse.csr_array(X), Y)
+    assert isinstance(thin.tree_.columns, columns.SparseColumns)
+    assert TreeClassifier().fit(sparse.csr_array(X), Y).gains_[0, 1] > 0
+    found, expected = (m.predict_joint(X).log_prob(Y) for m in (thin, dense))
+    np.testing.assert_allclose(found, expected, atol=5e-3)

@@ -41,6 +41,7 @@ KERNELS = (
     "tuplet.joint.ghk_kernels",
     "tuplet.models.probit.sampling.latent_kernels",
     "tuplet.local.logistic_kernels",
+    "tuplet.joint.inference.pair_kernels",
     "tuplet.joint.search_kernels",
     "tuplet.models.generative.networks.kernels",
     "tuplet.models.leaf_kernels",

@@ -23,6 +23,10 @@ from tuplet.space.classes import ClassSpace
 from tuplet.space.features.inputs import Features
 from tuplet.space.features.nominal import codes_and_values
 
+SAMPLE_SIZE = 2**15
+"""Rows by which models choose penalties, structures and numbers of components where there are more of them;
+parameters are then fitted to all rows."""
+
 Positions = npt.NDArray[np.intp]
 Model = TypeVar("Model")
 Prediction = TypeVar("Prediction")
@@ -247,8 +251,7 @@ def fold_weights(X: Features, codes: Codes, sample_weight: Floats | None, n_fold
     weights = np.ones(len(codes)) if sample_weight is None else sample_weight
     if (weights % 1).any():
         return weights[:, None] * fold_weights(X, codes, (weights > 0).astype(float), n_folds)
-    keys = np.fromiter(_digests(X, codes), dtype=np.uint64, count=len(codes))
-    _, which = np.unique(keys, return_inverse=True)
+    _, which = np.unique(_keys(X, codes), return_inverse=True)
     # Equal rows lie end to end on a line whose units belong to the folds in turn, from the fold of the first.
     start = _running_total(which, weights)
     shares = np.empty((len(codes), n_folds))
@@ -259,6 +262,28 @@ def fold_weights(X: Features, codes: Codes, sample_weight: Floats | None, n_fold
         # Rounding must not give a fold more than there is.
         np.minimum(shares[rows], weights[rows, None], out=shares[rows])
     return shares
+
+
+def sample_weights(X: Features, codes: Codes, sample_weight: Floats | None, size: int) -> Floats:
+    """How much of the weight of each row lies in a sample of about `size` rows, (n,); all of it if n <= size.
+
+    Like its fold, whether a row is in the sample follows from its digest: neither the order of the rows nor a
+    random number matter. Equal rows, and the units of a whole weight, are taken at equal distances.
+    """
+    weights = np.ones(len(codes)) if sample_weight is None else sample_weight
+    if len(codes) <= size:
+        return weights
+    if (weights % 1).any():
+        return weights * sample_weights(X, codes, (weights > 0).astype(float), size)
+    keys = _keys(X, codes)
+    _, which = np.unique(keys, return_inverse=True)
+    share, first = size / weights.sum(), keys / 2.0**64
+    start = _running_total(which, weights)
+    return np.floor((start + weights) * share + first) - np.floor(start * share + first)
+
+
+def _keys(X: Features, codes: Codes) -> npt.NDArray[np.uint64]:
+    return np.fromiter(_digests(X, codes), dtype=np.uint64, count=len(codes))
 
 
 def _digests(X: Features, codes: Codes) -> Iterator[int]:

@@ -453,3 +453,65 @@ def fit_shifts(
         )
         for k in range(len(own)):
             own[k, d] -= _dot(own[k, :d], mean)
+
+
+@inner(fastmath=REORDERED)
+def _shifted(Z: Floats, offset: float, theta: Floats, i: int) -> float:
+    """Return the logit of row i: the given one plus that of theta (r + 1,)."""
+    r = len(theta) - 1
+    total = offset + theta[r]
+    for j in range(r):
+        total += Z[i, j] * theta[j]
+    return total
+
+
+@inner(fastmath=REORDERED)
+def _log_expit(x: Floats) -> None:
+    """Replace x (n,) by log(1 / (1 + exp(-x)))."""
+    small, scratch = np.empty(len(x)), np.empty(len(x))
+    for i in range(len(x)):
+        small[i] = -abs(x[i])
+    _exp(small, scratch)
+    for i in range(len(x)):
+        small[i] += 1.0
+    _log(small, scratch)
+    for i in range(len(x)):
+        x[i] = min(x[i], 0.0) - small[i]
+
+
+@entry("f2 f2 i1 i1 i1 f3 i f1", fastmath=REORDERED)
+def shifted_log_proba(
+    Z: Floats, offset: Floats, y: Codes, blocks: Codes, rows: Codes, theta: Floats, card: int, out: Floats
+) -> None:
+    """Fill out (s,) with the log-probabilities of the classes of some rows under shifted logits.
+
+    Parameters
+    ----------
+    Z : float array (n, d)
+        Of which the first r columns are used.
+    offset : float array (c, n)
+        Logits as in `fit_shifts`.
+    y, blocks : int array (at most n,)
+        Class and block of every row; a negative class gives 0, a row of a negative block is not shifted.
+    rows : int array (s,)
+    theta : float array (q, c, r + 1)
+    card : int
+        Number of classes.
+    """
+    logits = np.empty(card)
+    for at in range(len(rows)):
+        i, g = rows[at], blocks[rows[at]]
+        if card == 2:
+            logit = _shifted(Z, offset[0, i], theta[g, 0], i) if g >= 0 else offset[0, i]
+            out[at] = logit if y[i] > 0 else -logit
+            continue
+        for k in range(card):
+            logits[k] = _shifted(Z, offset[k, i], theta[g, k], i) if g >= 0 else offset[k, i]
+        top, total = np.max(logits), 0.0
+        for k in range(card):
+            total += np.exp(logits[k] - top)
+        out[at] = logits[y[i]] - top - np.log(total) if y[i] >= 0 else 0.0
+    if card == 2:
+        _log_expit(out)
+        for at in range(len(rows)):
+            out[at] = out[at] if y[rows[at]] >= 0 else 0.0

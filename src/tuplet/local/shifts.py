@@ -16,20 +16,18 @@ whose last term, s pseudo-rows at the mean of the features, keeps every probabil
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+from scipy.optimize import minimize
 from scipy.special import log_expit, log_softmax
 
 from tuplet.core.exceptions import ConvergenceWarning
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.local.base import sort_into_blocks
-from tuplet.local.logistic_kernels import fit_shifts
-from tuplet.local.many_logistic import principal_axes
-from tuplet.space.features.inputs import Features, require_size
+from tuplet.local.columns import StandardisedRows
+from tuplet.local.logistic_kernels import fit_shifts, shifted_log_proba
 
 STRENGTH = 1.0
 """Number s of pseudo-rows."""
@@ -39,45 +37,6 @@ _NEGLIGIBLE = 1e-8
 
 TOL, MAX_ITER = 1e-4, 1000
 """Largest entry of the gradient, in units of a row's, and limit of iterations; scikit-learn's tolerance."""
-
-
-@dataclass(frozen=True)
-class PrincipalColumns:
-    """Standardised features, rotated to their principal axes; missing numbers become the mean.
-
-    The rotation changes neither penalty nor result, but makes a diagonal a good preconditioner, leaves no
-    more columns than there are rows, and puts those first along which rows differ most.
-
-    Parameters
-    ----------
-    mean, scale : array, shape (d,)
-    basis : array, shape (d, r)
-        Orthonormal columns.
-    """
-
-    mean: Floats
-    scale: Floats
-    basis: Floats
-
-    @classmethod
-    def learn(cls, X: Features, weight: Floats) -> PrincipalColumns:
-        """Learn means, scales and axes from rows X with weights (n,)."""
-        X = _dense(X)
-        known = ~np.isnan(X)
-        total = np.maximum(weight @ known, np.finfo(float).tiny)
-        mean = weight @ np.where(known, X, 0.0) / total
-        centred = np.where(known, X - mean, 0.0)
-        size = np.maximum(np.abs(centred).max(axis=0, initial=0.0), np.finfo(float).tiny)
-        # Divided by the largest number, since the squares of large numbers overflow.
-        scale = size * np.sqrt(weight @ (centred / size) ** 2 / total)
-        scale[scale <= 1e-12 * (np.abs(mean) + 1e-300)] = 1.0  # constant up to rounding
-        axes = principal_axes(centred / scale * np.sqrt(weight)[:, None])
-        return cls(mean, scale, np.ascontiguousarray(axes[:, ::-1]) if len(X) >= X.shape[1] else axes)
-
-    def apply(self, X: Features) -> Floats:
-        """Return the columns (n, r) of rows X."""
-        standard = (_dense(X) - self.mean) / self.scale
-        return np.ascontiguousarray(np.where(np.isnan(standard), 0.0, standard) @ self.basis)
 
 
 @dataclass(frozen=True)
@@ -102,12 +61,16 @@ class Shifts:
         shift = flat[:, :-1] @ Z[:, : width - 1].T + flat[:, -1:]
         return offset + shift.reshape(q, c, len(Z))
 
-    def own_logits(self, Z: Floats, offset: Floats, blocks: Codes) -> Floats:
-        """Logits (c, n) of rows whose parent has the values `blocks` (n,), unshifted if it is `UNKNOWN`."""
-        answer, r = offset.copy(), self.theta.shape[2] - 1
-        for g, theta in enumerate(self.theta):
-            rows = np.flatnonzero(blocks == g)
-            answer[:, rows] += theta[:, :r] @ Z[rows, :r].T + theta[:, -1:]
+    def own_log_proba(
+        self, Z: Floats, offset: Floats, y: Codes, blocks: Codes, card: int, rows: Codes | None = None
+    ) -> Floats:
+        """Log-probabilities of the classes y of some rows, all by default, whose parent has values `blocks`.
+
+        Rows whose parent is `UNKNOWN` are not shifted; those whose class is `UNKNOWN` have 0. See `fit`.
+        """
+        rows = np.arange(len(y)) if rows is None else rows
+        answer = np.empty(len(rows))
+        shifted_log_proba(Z, offset, y, blocks, rows, self.theta, card, answer)
         return answer
 
     @classmethod
@@ -159,52 +122,51 @@ class Shifts:
 
 
 @dataclass(frozen=True)
-class Shared:
-    """The models without parents of some class variables: p_0(y_i | x).
+class Baseline:
+    """The model of one class variable without parents: p_0(y | x).
 
     Parameters
     ----------
-    cards : tuple of int
-    frequencies : tuple of arrays (c,)
+    card : int
+    frequencies : array (c,)
         Logits of the smoothed training frequencies.
-    shifts : tuple of Shifts
-        Of one block each.
+    shift : Shifts
+        Of one block.
     """
 
-    cards: tuple[int, ...]
-    frequencies: tuple[Floats, ...]
-    shifts: tuple[Shifts, ...]
+    card: int
+    frequencies: Floats
+    shift: Shifts
 
     @classmethod
     def fit(
         cls,
-        Z: Floats,
-        codes: Codes,
-        cards: Sequence[int],
+        Z: Floats | StandardisedRows,
+        y: Codes,
+        card: int,
         weight: Floats,
         *,
         C: float,
         tol: float = TOL,
-        start: Shared | None = None,
-    ) -> Shared:
-        """Fit to rows Z (n + 1, r), the mean last, and codes (n, m)."""
-        frequencies, shifts = [], []
-        one_block = np.zeros(len(codes), dtype=np.intp)
-        for i, card in enumerate(cards):
-            y = np.ascontiguousarray(codes[:, i])
-            base = _frequency_logits(y, card, weight)
-            offset = np.repeat(base[:, None], len(Z), axis=1)
-            begin = None if start is None else start.shifts[i]
-            frequencies.append(base)
-            shifts.append(Shifts.fit(Z, offset, y, one_block, 1, card, weight, C=C, tol=tol, start=begin))
-        return cls(tuple(cards), tuple(frequencies), tuple(shifts))
+        start: Baseline | None = None,
+    ) -> Baseline:
+        """Fit to rows Z (n + 1, r), the mean last, and classes y (n,)."""
+        frequencies = _frequency_logits(y, card, weight)
+        if isinstance(Z, StandardisedRows):
+            sparse_start = None if start is None else start.shift
+            return cls(card, frequencies, _fit_sparse(Z, frequencies, y, card, weight, C, tol, sparse_start))
+        offset = np.repeat(frequencies[:, None], len(Z), axis=1)
+        one_block = np.zeros(len(y), dtype=np.intp)
+        begin = None if start is None else start.shift
+        shift = Shifts.fit(Z, offset, y, one_block, 1, card, weight, C=C, tol=tol, start=begin)
+        return cls(card, frequencies, shift)
 
-    def logits(self, Z: Floats) -> list[Floats]:
-        """Logits (c_i, n) of every variable for rows Z (n, r)."""
-        return [
-            np.ascontiguousarray(shift.logits(Z, base[:, None])[0])
-            for base, shift in zip(self.frequencies, self.shifts, strict=True)
-        ]
+    def logits(self, Z: Floats | StandardisedRows) -> Floats:
+        """Logits (c, n) of rows Z (n, r)."""
+        theta = self.shift.theta[0]
+        logits = theta[:, :-1] @ Z.T if isinstance(Z, np.ndarray) else (Z @ theta[:, :-1].T).T
+        logits += (self.frequencies + theta[:, -1])[:, None]
+        return np.ascontiguousarray(logits)
 
 
 def log_proba(logits: Floats, card: int) -> Floats:
@@ -215,21 +177,43 @@ def log_proba(logits: Floats, card: int) -> Floats:
     return np.asarray(log_softmax(logits, axis=axis))
 
 
-def own_log_proba(logits: Floats, y: Codes, card: int) -> Floats:
-    """Log-probabilities (n,) of the classes y (n,) under logits (c, n); 0 where the class is `UNKNOWN`."""
-    known = y != UNKNOWN
-    if card == 2:
-        return np.where(known, log_expit(np.where(y == 1, logits[0], -logits[0])), 0.0)
-    table = log_softmax(logits, axis=0)
-    return np.where(known, table[np.where(known, y, 0), np.arange(len(y))], 0.0)
+def _fit_sparse(
+    Z: StandardisedRows,
+    frequencies: Floats,
+    y: Codes,
+    card: int,
+    weight: Floats,
+    C: float,
+    tol: float,
+    start: Shifts | None,
+) -> Shifts:
+    """Fit what `Shifts.fit` fits with one block and equal offsets, by products with sparse rows."""
+    c, width = len(frequencies), Z.shape[1] + 1
+    log_prior = log_proba(frequencies, card)
+    used = (y != UNKNOWN) & (weight > _NEGLIGIBLE)
+    rows, w = Z.take(np.flatnonzero(used)), np.append(weight[used], STRENGTH)
+    # The last row is the mean, where the pseudo-rows are.
+    truth = np.concatenate([y[used][:, None] == np.arange(card), np.exp(log_prior)[None]]).T
+    total = w.sum()
 
+    def objective(flat: Floats) -> tuple[float, Floats]:
+        theta = flat.reshape(c, width)
+        logits = (rows @ theta[:, :-1].T).T + (frequencies + theta[:, -1])[:, None]
+        log_p = log_proba(logits, card)
+        residual = ((np.exp(log_p) - truth) * w / total)[-c:]
+        slope = np.empty((c, width))
+        slope[:, :-1] = rows.pull_back(residual[:, :-1]) + theta[:, :-1] / (C * total)
+        slope[:, -1] = residual.sum(axis=1)
+        value = (theta[:, :-1] ** 2).sum() / (2 * C) - w @ (truth * log_p).sum(axis=0)
+        return float(value / total), slope.ravel()
 
-def _dense(X: Any) -> Floats:
-    if sparse.issparse(X):
-        table: Any = X
-        require_size("Sparse features as a dense table", *table.shape)
-        X = table.toarray()
-    return np.asarray(X, dtype=np.float64)
+    begin = np.zeros(c * width) if start is None else start.theta.ravel()
+    options: Any = {"maxiter": MAX_ITER, "gtol": tol, "ftol": 0.0, "maxcor": 20}
+    found = minimize(objective, begin, jac=True, method="L-BFGS-B", options=options)
+    if (norm := np.abs(found.jac).max(initial=0.0)) > tol:
+        _warn(np.array([norm]), len(y))
+    theta = found.x.reshape(1, c, width)
+    return Shifts(theta, _penalty(theta, frequencies, log_prior, C))
 
 
 def _with_pseudo_rows(

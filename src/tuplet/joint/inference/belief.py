@@ -1,7 +1,8 @@
 """Loopy belief propagation: approximate answers where exact tables do not fit.
 
-All rows of a block run together; a row that has converged leaves the batch. Modes are improved by flips of
-single variables.
+Products of pairs run compiled (`pairs.py`); wider tables, and those with zeros, are swept in log space
+(`messages.py`). All rows of a block run together; a row that has converged leaves the batch. Modes are
+improved by flips of single variables.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ import math
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,18 +22,11 @@ from tuplet.core.limits import PASS_CELLS, rows_per_block
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.inference.engine import Engine
 from tuplet.joint.inference.factor import Problem, absorb, require_possible
-from tuplet.joint.inference.messages import MAX, SUM, Messages, Reduce
+from tuplet.joint.inference.messages import MAX, SUM, Messages, PropagationInfo, Reduce
+from tuplet.joint.inference.pairs import PairGraph, settle_blocks
 
 _DECODE_ITER = 20
 """Iterations between two variables of a decoded outcome, which is only a start for better ones."""
-
-
-class PropagationInfo(NamedTuple):
-    """How a propagation ended, row by row."""
-
-    iterations: int
-    residual: Floats  # (n,) largest change of a belief in the last iteration
-    converged: npt.NDArray[np.bool_]  # (n,)
 
 
 @dataclass(frozen=True)
@@ -51,7 +46,8 @@ class BeliefPropagation(Engine):
     tol : float
         A row has converged when no belief changes by more than this.
     damping : float
-        Share of the old message in the new one, in log space; from 0 up to, not including, 1.
+        Share of the old message in the new one, in log space; from 0 up to, not including, 1. Rows whose
+        factors are all over pairs, without zeros, are damped only if they do not converge without it.
     chunk_cells : int
         Cells of the tables of one block of rows; bounds the memory of a query to a small multiple of it.
 
@@ -84,10 +80,7 @@ class BeliefPropagation(Engine):
 
     def convergence(self, problem: Problem) -> PropagationInfo:
         """Run sum-product and return how it ended."""
-        infos: list[PropagationInfo] = []
-        for _ in self._settled(problem, infos):
-            pass
-        return _joined(infos)
+        return self._run(problem).info
 
     def converged(self, problem: Problem) -> npt.NDArray[np.bool_]:
         """See `Engine.converged`."""
@@ -95,23 +88,16 @@ class BeliefPropagation(Engine):
 
     def log_partition(self, problem: Problem) -> Floats:
         """Bethe estimate of the log of the sum of all weights, (n,); see `Messages.log_partition`."""
-        answer = np.empty(problem.n)
-        infos: list[PropagationInfo] = []
-        for rows, messages in self._settled(problem, infos):
-            answer[rows] = messages.log_partition()
-        _warn_unless_converged(infos)
-        return answer
+        run = self._run(problem)
+        _warn_unless_converged([run.info])
+        return run.log_partition
 
     def marginals(self, problem: Problem) -> tuple[Floats, Floats]:
         """See `Engine.marginals`."""
-        flat = np.empty((problem.n, sum(problem.cards[: problem.n_visible])))
-        log_partition = np.empty(problem.n)
-        infos: list[PropagationInfo] = []
-        for rows, messages in self._settled(problem, infos):
-            flat[rows] = np.concatenate(messages.beliefs()[: problem.n_visible]).T
-            log_partition[rows] = messages.log_partition()
-        _warn_unless_converged(infos)
-        return flat, log_partition
+        run = self._run(problem)
+        _warn_unless_converged([run.info])
+        flat = run.beliefs[: sum(problem.cards[: problem.n_visible])]
+        return np.ascontiguousarray(flat.T), run.log_partition
 
     def top_k(self, problem: Problem, k: int) -> tuple[Codes, Floats, npt.NDArray[np.bool_]]:
         """See `Engine.top_k`: decoded beliefs, improved by single flips, weighed exactly if nothing hides."""
@@ -123,8 +109,10 @@ class BeliefPropagation(Engine):
         # All flips of all k best are weighed at once, where something hides by a propagation each.
         cells = k * sum(cards) * (_cells(problem) if problem.hidden else len(cards))
         for rows in self._blocks(problem.n, cells):
-            weigh = self._weigher(problem.rows(rows))
-            codes[rows], log_weight[rows] = _best_by_flips(starts[:, rows], cards, k, weigh)
+            part = problem.rows(rows)
+            weigh = self._weigher(part)
+            weigh_flips = None if part.hidden or _has_zeros(part) else partial(_flip_weights, part)
+            codes[rows], log_weight[rows] = _best_by_flips(starts[:, rows], cards, k, weigh, weigh_flips)
         return codes, log_weight, np.zeros(problem.n, bool)
 
     def sample(self, problem: Problem, size: int, rng: np.random.Generator) -> Codes:
@@ -139,8 +127,8 @@ class BeliefPropagation(Engine):
         codes = np.empty((size * problem.n, problem.n_visible), dtype=np.intp)
         infos: list[PropagationInfo] = []
         for block in self._blocks(len(codes), _cells(problem)):
-            messages = Messages.start(problem.rows(np.arange(block.start, block.stop) % problem.n))
-            codes[block], info = self._decode(messages, SUM, problem.n_visible, draw, self.max_iter)
+            part = problem.rows(np.arange(block.start, block.stop) % problem.n)
+            codes[block], info = self._decode(part, SUM, draw, self.max_iter)
             infos.append(info)
         _warn_unless_converged(infos)
         return codes.reshape(size, problem.n, problem.n_visible)
@@ -150,35 +138,29 @@ class BeliefPropagation(Engine):
         reduces = (SUM,) if problem.hidden else (SUM, MAX)
         starts = np.empty((len(reduces) + 1, problem.n, problem.n_visible), dtype=np.intp)
         infos: list[PropagationInfo] = []
-        for rows in self._blocks(problem.n, _cells(problem)):
-            part = problem.rows(rows)
-            for i, reduce in enumerate(reduces):
-                messages = Messages.start(part)
-                infos.append(self._settle(messages, reduce, self.max_iter))
-                beliefs = messages.beliefs()[: problem.n_visible]
-                starts[i, rows] = np.stack([belief.argmax(axis=0) for belief in beliefs], axis=1)
-            impossible = np.isneginf(self._weigher(part)(starts[:-1, rows]).max(axis=0))
-            starts[-1, rows] = self._untied(messages, reduce, starts[-2, rows], impossible)
+        for i, reduce in enumerate(reduces):
+            run = self._run(problem, reduce)
+            infos.append(run.info)
+            beliefs = _by_variable(run.beliefs, problem.cards[: problem.n_visible])
+            starts[i] = np.stack([_most_probable(belief) for belief in beliefs], axis=1)
+        impossible = np.isneginf(self._weigher(problem)(starts[:-1]).max(axis=0))
+        doubtful = np.flatnonzero(impossible | self._has_ties(run.beliefs, problem))
+        starts[-1] = starts[-2]
+        for some in self._blocks(len(doubtful), _cells(problem)):
+            # Values that are equally good for each variable need not go together.
+            rows, max_iter = doubtful[some], min(self.max_iter, _DECODE_ITER)
+            starts[-1, rows], _ = self._decode(problem.rows(rows), reduce, _most_probable, max_iter)
         _warn_unless_converged(infos)
         return starts
 
-    def _untied(
-        self, messages: Messages, reduce: Reduce, codes: Codes, doubtful: npt.NDArray[np.bool_]
-    ) -> Codes:
-        """Decode doubtful rows, and those with ties, one variable given the other.
-
-        Values that are equally good for each variable need not go together.
-        """
-        for belief in messages.beliefs()[: codes.shape[1]]:
+    def _has_ties(self, beliefs: Floats, problem: Problem) -> npt.NDArray[np.bool_]:
+        """Rows (n,) in which a variable has two values of the same, largest belief."""
+        tied = np.zeros(problem.n, dtype=bool)
+        for belief in _by_variable(beliefs, problem.cards[: problem.n_visible]):
             if len(belief) > 1:
                 second, first = np.partition(belief, -2, axis=0)[-2:]
-                doubtful = doubtful | (first - second <= self.tol)
-        rows = np.flatnonzero(doubtful)
-        codes = codes.copy()
-        if len(rows):
-            part, max_iter = messages.rows(rows), min(self.max_iter, _DECODE_ITER)
-            codes[rows], _ = self._decode(part, reduce, codes.shape[1], lambda b: b.argmax(axis=0), max_iter)
-        return codes
+                tied |= first - second <= self.tol
+        return tied
 
     def _weigher(self, problem: Problem) -> Callable[[Codes], Floats]:
         if not problem.hidden:
@@ -192,24 +174,19 @@ class BeliefPropagation(Engine):
         return weigh
 
     def _decode(
-        self,
-        messages: Messages,
-        reduce: Reduce,
-        n_visible: int,
-        choose: Callable[[Floats], Codes],
-        max_iter: int,
+        self, problem: Problem, reduce: Reduce, choose: Callable[[Floats], Codes], max_iter: int
     ) -> tuple[Codes, PropagationInfo]:
         """Fix variable by variable to what `choose` makes of its belief (k, n); codes (n, n_visible)."""
-        codes = np.zeros((len(messages.constant), n_visible), dtype=np.intp)
-        residual = np.zeros(len(codes))
-        iterations = 0
-        for v in range(n_visible):
-            if len(messages.biases[v]) == 1:
-                continue
-            info = self._settle(messages, reduce, max_iter)
-            iterations, residual = max(iterations, info.iterations), np.maximum(residual, info.residual)
-            codes[:, v] = choose(messages.beliefs()[v])
-            messages.clamp(v, codes[:, v])
+        graph = PairGraph.of(problem)
+        state = _LogState(Messages.start(problem)) if graph is None else _PairState(graph)
+        codes = np.zeros((problem.n, problem.n_visible), dtype=np.intp)
+        residual, iterations = np.zeros(problem.n), 0
+        for v in range(problem.n_visible):
+            if problem.cards[v] > 1:
+                info, belief = state.settle(self, reduce, max_iter, v)
+                iterations, residual = max(iterations, info.iterations), np.maximum(residual, info.residual)
+                codes[:, v] = choose(belief)
+                state.clamp(v, codes[:, v])
         return codes, PropagationInfo(iterations, residual, residual <= self.tol)
 
     def _blocks(self, n: int, cells: int) -> Iterator[slice]:
@@ -217,13 +194,20 @@ class BeliefPropagation(Engine):
         step = rows_per_block(cells, self.chunk_cells)
         return (slice(start, min(start + step, n)) for start in range(0, n, step))
 
-    def _settled(self, problem: Problem, infos: list[PropagationInfo]) -> Iterator[tuple[slice, Messages]]:
-        """Sum-product, block by block of rows."""
+    def _run(self, problem: Problem, reduce: Reduce = SUM) -> _Run:
+        """Propagate to the end."""
         problem = problem.tabulated
+        settled = settle_blocks(problem, reduce is MAX, self.damping, self.tol, self.max_iter)
+        if settled is not None:
+            return _Run(settled.beliefs, settled.log_partition, settled.info)
+        beliefs, log_partition = np.empty((sum(problem.cards), problem.n)), np.empty(problem.n)
+        infos: list[PropagationInfo] = []
         for rows in self._blocks(problem.n, _cells(problem)):
             messages = Messages.start(problem.rows(rows))
-            infos.append(self._settle(messages, SUM, self.max_iter))
-            yield rows, messages
+            infos.append(self._settle(messages, reduce, self.max_iter))
+            beliefs[:, rows] = np.concatenate(messages.beliefs())
+            log_partition[rows] = messages.log_partition()
+        return _Run(beliefs, log_partition, _joined(infos))
 
     def _settle(self, messages: Messages, reduce: Reduce, max_iter: int) -> PropagationInfo:
         """Sweep until every row has converged, or `max_iter` times."""
@@ -245,6 +229,59 @@ class BeliefPropagation(Engine):
             # The first iteration starts from uniform messages: a small change then does not mean convergence.
             active = active[(residual[active] > self.tol) | (iteration < 2)]
         return PropagationInfo(iteration, residual, residual <= self.tol)
+
+
+class _Run(NamedTuple):
+    """Where a propagation ended."""
+
+    beliefs: Floats  # (values of all variables, n)
+    log_partition: Floats  # (n,), of sums only
+    info: PropagationInfo
+
+
+def _by_variable(flat: Floats, cards: tuple[int, ...]) -> list[Floats]:
+    """Views (k, n) of the values of each variable."""
+    return np.split(flat[: sum(cards)], np.cumsum(cards)[:-1])
+
+
+def _most_probable(belief: Floats) -> Codes:
+    """Values (n,) of the largest belief (k, n)."""
+    return belief.argmax(axis=0)
+
+
+@dataclass
+class _LogState:
+    """Messages in log space that go on from where they were when variables are fixed."""
+
+    messages: Messages
+
+    def settle(
+        self, engine: BeliefPropagation, reduce: Reduce, max_iter: int, v: int
+    ) -> tuple[PropagationInfo, Floats]:
+        """Propagate; return how it ended and the belief (k, n) of a variable."""
+        return engine._settle(self.messages, reduce, max_iter), self.messages.beliefs()[v]
+
+    def clamp(self, v: int, codes: Codes) -> None:
+        """Fix a variable to codes (n,)."""
+        self.messages.clamp(v, codes)
+
+
+@dataclass
+class _PairState:
+    """The same for pairs, which are propagated from the start each time."""
+
+    graph: PairGraph
+
+    def settle(
+        self, engine: BeliefPropagation, reduce: Reduce, max_iter: int, v: int
+    ) -> tuple[PropagationInfo, Floats]:
+        """See `_LogState.settle`."""
+        settled = self.graph.settle(reduce is MAX, engine.damping, engine.tol, max_iter)
+        return settled.info, settled.beliefs[slice(*self.graph.starts[v : v + 2])]
+
+    def clamp(self, v: int, codes: Codes) -> None:
+        """See `_LogState.clamp`."""
+        self.graph = self.graph.clamp(v, codes)
 
 
 def _cells(problem: Problem) -> int:
@@ -274,7 +311,12 @@ def _warn_unless_converged(infos: list[PropagationInfo]) -> None:
 
 
 def _best_by_flips(
-    candidates: Codes, cards: tuple[int, ...], k: int, weigh: Callable[[Codes], Floats], max_rounds: int = 50
+    candidates: Codes,
+    cards: tuple[int, ...],
+    k: int,
+    weigh: Callable[[Codes], Floats],
+    weigh_flips: Callable[[Codes, Floats], Floats] | None = None,
+    max_rounds: int = 50,
 ) -> tuple[Codes, Floats]:
     """Return the k best outcomes that single flips reach from the candidates.
 
@@ -285,6 +327,8 @@ def _best_by_flips(
     candidates : array of int, shape (c, n, m)
     weigh : callable
         Log-weights (s, n) of codes (s, n, m).
+    weigh_flips : callable, optional
+        Those of `_all_flips` of codes (c, n, m) with these weights (c, n), where that is cheaper.
 
     Returns
     -------
@@ -295,11 +339,13 @@ def _best_by_flips(
     ]
     pool, weights = _keep_best(candidates, weigh(candidates), k, hashes)
     for _ in range(max_rounds):
-        flips = _all_flips(np.maximum(pool, 0), cards)
+        real = np.maximum(pool, 0)
+        flips = _all_flips(real, cards)
         if not len(flips):
             break
         merged = np.concatenate([pool, flips])
-        merged_weights = np.concatenate([weights, weigh(flips)])
+        new = weigh(flips) if weigh_flips is None else weigh_flips(real, weigh(real))
+        merged_weights = np.concatenate([weights, new])
         before = weights
         pool, weights = _keep_best(merged, merged_weights, k, hashes)
         if weights.shape == before.shape and np.array_equal(weights, before):
@@ -308,6 +354,32 @@ def _best_by_flips(
     pool = np.pad(pool, ((0, missing), (0, 0), (0, 0)), constant_values=UNKNOWN)
     weights = np.pad(weights, ((0, missing), (0, 0)), constant_values=-np.inf)
     return pool.transpose(1, 0, 2), weights.T
+
+
+def _flip_weights(problem: Problem, codes: Codes, weights: Floats) -> Floats:
+    """Log-weights of `_all_flips` of codes (c, n, m) with these weights (c, n), from what each flip changes.
+
+    Only the factors around a variable change with it; their tables must have no zeros.
+    """
+    given = [np.zeros((card, *codes.shape[:2])) for card in problem.cards]
+    rows = np.arange(codes.shape[1])
+    for factor in problem.factors:
+        batch = rows if factor.log_table.shape[-1] != 1 else 0
+        for axis, v in enumerate(factor.scope):
+            table = np.moveaxis(factor.log_table, axis, 0)
+            others: list[Any] = [codes[..., u] for u in factor.scope if u != v]
+            given[v] += table[(slice(None), *others, np.broadcast_to(batch, codes.shape[:2]))]
+    flips = []
+    for v, table in enumerate(given):
+        before = np.take_along_axis(table, codes[None, ..., v], axis=0)[0]
+        for shift in range(1, len(table)):
+            place = (codes[None, ..., v] + shift) % len(table)
+            flips.append(weights - before + np.take_along_axis(table, place, axis=0)[0])
+    return np.concatenate(flips)
+
+
+def _has_zeros(problem: Problem) -> bool:
+    return any(not np.isfinite(factor.log_table).all() for factor in problem.factors)
 
 
 def _all_flips(codes: Codes, cards: tuple[int, ...]) -> Codes:

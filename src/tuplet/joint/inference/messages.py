@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,41 @@ MAX: Reduce = np.maximum.reduce
 
 _quiet = np.errstate(invalid="ignore")
 """Tables that are not numbers, and the sums of contradictory rows, give nan without a complaint of numpy."""
+
+
+class PropagationInfo(NamedTuple):
+    """How a propagation ended, row by row."""
+
+    iterations: int
+    residual: Floats  # (n,) largest change of a belief in the last iteration
+    converged: npt.NDArray[np.bool_]  # (n,)
+
+
+class Parts(NamedTuple):
+    """A problem sorted by what belongs together; see `Messages`."""
+
+    factors: tuple[Factor, ...]
+    biases: list[Floats]
+    constant: Floats
+    forest: bool
+
+    @classmethod
+    def of(cls, problem: Problem) -> Parts:
+        """Sort the factors of a problem of tables."""
+        biases = [np.zeros((card, problem.n)) for card in problem.cards]
+        constant = np.zeros(problem.n)
+        wide = []
+        for factor in problem.factors:
+            factor = _without_single_values(factor, problem.cards)
+            if not factor.scope:
+                constant = constant + factor.log_table
+            elif len(factor.scope) == 1:
+                biases[factor.scope[0]] = biases[factor.scope[0]] + factor.log_table
+            else:
+                wide.append(factor)
+        wide = _merge_nested(wide)
+        order, forest = _breadth_first(len(problem.cards), [factor.scope for factor in wide])
+        return cls(tuple(wide[f] for f in order), biases, constant, forest)
 
 
 @dataclass
@@ -53,22 +88,9 @@ class Messages:
     @classmethod
     def start(cls, problem: Problem) -> Self:
         """Prepare a problem; every message is uniform at first."""
-        biases = [np.zeros((card, problem.n)) for card in problem.cards]
-        constant = np.zeros(problem.n)
-        wide = []
-        for factor in problem.factors:
-            factor = _without_single_values(factor, problem.cards)
-            if not factor.scope:
-                constant = constant + factor.log_table
-            elif len(factor.scope) == 1:
-                biases[factor.scope[0]] = biases[factor.scope[0]] + factor.log_table
-            else:
-                wide.append(factor)
-        wide = _merge_nested(wide)
-        order, forest = _breadth_first(len(problem.cards), [factor.scope for factor in wide])
-        factors = tuple(wide[f] for f in order)
-        sent = [[np.zeros((problem.cards[v], problem.n)) for v in factor.scope] for factor in factors]
-        return cls(factors, biases, constant, forest, sent)
+        parts = Parts.of(problem)
+        sent = [[np.zeros((problem.cards[v], problem.n)) for v in factor.scope] for factor in parts.factors]
+        return cls(*parts, sent)
 
     def rows(self, rows: npt.NDArray[np.intp]) -> Messages:
         """Return a copy of the state of some rows."""

@@ -9,20 +9,22 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, final, get_arg
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import softmax
 from sklearn.utils.validation import check_is_fitted
 
 from tuplet.core.delegates import delegate
 from tuplet.core.exceptions import InputError
+from tuplet.core.limits import row_blocks
 from tuplet.core.parameters import Number, declare
 from tuplet.core.progress import Show
 from tuplet.core.typing import Codes, Floats, Seed
 from tuplet.joint.base import JointDistribution, Ranking
 from tuplet.joint.mixture import Mixture
-from tuplet.local.cross_fitting import inner_folds
+from tuplet.local.cross_fitting import SAMPLE_SIZE, inner_folds, sample_weights
 from tuplet.models.base import JointClassifier
 from tuplet.models.mixtures.em import EMSettings, MixtureState
 from tuplet.models.mixtures.growth import ComponentSource, Growth, grow, refit_all
-from tuplet.space.features.inputs import Features, n_rows
+from tuplet.space.features.inputs import Features, n_rows, take_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,8 +32,50 @@ if TYPE_CHECKING:
 _N_FOLDS = 4
 """Folds of the rows, of which one is held out to decide when growth stops; smaller ones give noisy scores."""
 
-MakeSource = Callable[[Floats | None], ComponentSource]
-"""Shares (n,) of the rows to learn from, or None for all, -> where components come from."""
+_CELLS = 16
+"""Cells of the tables of one class variable and row, for the size of blocks."""
+
+
+class TrainingRows(NamedTuple):
+    """Rows that components are fitted to; `weights` (n,) is None where rows have none."""
+
+    X: Features
+    codes: Codes
+    weights: Floats | None
+
+    @property
+    def whole(self) -> Floats:
+        """The weights (n,) of the rows."""
+        return np.ones(len(self.codes)) if self.weights is None else self.weights
+
+    def sample(self, size: int) -> TrainingRows:
+        """Return a sample of about so many rows; itself if there are no more."""
+        if len(self.codes) <= size:
+            return self
+        weights = sample_weights(*self, size)
+        rows = np.flatnonzero(weights > 0)
+        return TrainingRows(take_rows(self.X, rows), self.codes[rows], weights[rows])
+
+    def held_out(self) -> Floats:
+        """Weights (n,) of the rows that validate; all zero where there are too few rows for that."""
+        held = np.zeros(len(self.codes))
+        for fold in inner_folds(*self, _N_FOLDS)[:1]:
+            held[fold.test] = fold.test_weight
+        return held
+
+    def shares(self, state: MixtureState) -> Floats:
+        """Responsibilities (n, K) of the components of a mixture that was fitted to other rows."""
+        n, m = self.codes.shape
+        terms = np.empty((n, len(state.components)))
+        for rows in row_blocks(n, _CELLS * m):
+            X = take_rows(self.X, np.arange(n)[rows])
+            for k, component in enumerate(state.components):
+                terms[rows, k] = component.joint(X).log_prob(self.codes[rows])
+        return softmax(terms + state.log_weights, axis=1)
+
+
+MakeSource = Callable[[TrainingRows, Floats | None], ComponentSource]
+"""(rows, shares (n,) of them to learn from or None for all) -> where components come from."""
 
 MapInference = Literal["exact", "annealing"]
 
@@ -68,10 +112,8 @@ class GrownMixture(JointClassifier):
         """How many components are wanted."""
 
     @abstractmethod
-    def _source(
-        self, X: Features, codes: Codes, sample_weight: Floats | None, rng: np.random.Generator
-    ) -> MakeSource:
-        """Return what makes sources of components for these rows."""
+    def _source(self, rng: np.random.Generator) -> MakeSource:
+        """Return what makes sources of components."""
 
     def _joints(self, X: Features) -> Sequence[JointDistribution]:
         """Joint distributions of rows X under each component."""
@@ -80,33 +122,34 @@ class GrownMixture(JointClassifier):
     # -- fitting ------------------------------------------------------------------------------------------
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
-        wanted, limit = self._sizes
         rng = np.random.default_rng(self.random_state)
         self._seed = int(rng.integers(2**31 - 1))
-        weight = np.ones(len(codes)) if sample_weight is None else sample_weight
-        source = self._source(X, codes, sample_weight, rng)
-        em = EMSettings(self.tol, self.max_iter)
-        if wanted != "auto":
-            growth = grow(source(None), weight, None, wanted, em, self.progress)
-            state, info = growth.state, growth.infos[-1]
-        else:
-            held = self._held_out(X, codes, sample_weight)
-            n, judge = (limit, held) if held.any() else (1, None)
-            growth = grow(source(1 - held / weight), weight - held, judge, n, em, self.progress)
-            state, info = refit_all(lambda: source(None), growth, weight, em)
+        rows = TrainingRows(X, codes, sample_weight)
+        sample = rows.sample(SAMPLE_SIZE)
+        source, em = self._source(rng), EMSettings(self.tol, self.max_iter)
+        growth = self._grow(sample, source, em)
+        state, info = growth.state, growth.infos[-1]
+        self.responsibilities_ = state.responsibilities() if sample is rows else rows.shares(state)
+        if sample is not rows or self._sizes.wanted == "auto":
+            state, info = refit_all(
+                lambda: source(rows, None), growth, self.responsibilities_, rows.whole, em
+            )
+        if state is not growth.state:
+            self.responsibilities_ = state.responsibilities()
         self._keep(growth, state)
         self.log_likelihood_path_, self.n_iter_, self.converged_ = info
 
-    def _held_out(self, X: Features, codes: Codes, sample_weight: Floats | None) -> Floats:
-        """Weights (n,) of the rows that validate; all zero where there are too few rows for that."""
-        held = np.zeros(len(codes))
-        for fold in inner_folds(X, codes, sample_weight, _N_FOLDS)[:1]:
-            held[fold.test] = fold.test_weight
-        return held
+    def _grow(self, rows: TrainingRows, source: MakeSource, em: EMSettings) -> Growth:
+        wanted, limit = self._sizes
+        if wanted != "auto":
+            return grow(source(rows, None), rows.whole, None, wanted, em, self.progress)
+        held = rows.held_out()
+        n, judge = (limit, held) if held.any() else (1, None)
+        learnt = 1 - held / rows.whole
+        return grow(source(rows, learnt), rows.whole - held, judge, n, em, self.progress)
 
     def _keep(self, growth: Growth, state: MixtureState) -> None:
         self.weights_ = np.exp(state.log_weights)
-        self.responsibilities_ = state.responsibilities()
         self.components_: tuple[Any, ...] = tuple(each.without_rows() for each in state.components)
         self.growth_paths_ = tuple(info.path for info in growth.infos)
         self.validation_path_ = growth.validation

@@ -112,17 +112,21 @@ def _is_settled(validation: list[float]) -> bool:
 
 
 def refit_all(
-    make_source: Callable[[], ComponentSource], growth: Growth, weight: Floats, settings: EMSettings
+    make_source: Callable[[], ComponentSource],
+    growth: Growth,
+    responsibilities: Floats,
+    weight: Floats,
+    settings: EMSettings,
 ) -> tuple[MixtureState, EMInfo]:
-    """Fit the parameters of a grown mixture to other weights of the rows, the structures fixed.
+    """Fit the parameters of a grown mixture to other rows or other weights of them, the structures fixed.
 
-    EM starts from the responsibilities of the mixture that was grown. An interrupt leaves what there is: at
-    first the mixture as it was grown.
+    EM starts from the responsibilities (n, K) of the mixture that was grown. An interrupt leaves what there
+    is: at first the mixture as it was grown.
     """
     state, info = growth.state, growth.infos[-1]
     try:
         source = make_source()
-        shares = weight[:, None] * state.responsibilities()
+        shares = weight[:, None] * responsibilities
         components = [source.fit(structure, shares[:, k]) for k, structure in enumerate(state.structures)]
         state = MixtureState.of(components, shares.sum(axis=0))
         info = EMInfo((state.objective(weight),), 0, False)

@@ -14,7 +14,7 @@ from tuplet.core.progress import Show
 from tuplet.core.typing import Codes, Floats, Seed
 from tuplet.joint.base import JointDistribution
 from tuplet.models.chain import ChainClassifier
-from tuplet.models.mixtures.base import GrownMixture, MakeSource, MapInference, Sizes
+from tuplet.models.mixtures.base import GrownMixture, MakeSource, MapInference, Sizes, TrainingRows
 from tuplet.space.classes import ClassSpace
 from tuplet.space.features.estimators import seeded
 from tuplet.space.features.inputs import Features
@@ -75,6 +75,9 @@ class MixtureClassifier(GrownMixture):
     EM weighs the rows by the responsibilities as they are. A component whose new fit explains its rows worse
     keeps the old one; so the log-likelihood never falls, whatever the components.
 
+    With more than 32,768 rows the mixture grows on a sample of about that size; its components and weights
+    are then fitted to all rows.
+
     An interrupt (Ctrl-C) ends the growth with a warning; the components so far are kept. One that comes while
     a component ends its own work early, as `BayesNetClassifier` does, ends that alone.
 
@@ -132,11 +135,11 @@ class MixtureClassifier(GrownMixture):
     def _estimators(self, names: tuple[str, ...] | None = None) -> list[Any]:
         return list(self._model()._estimators(names))
 
-    def _source(
-        self, X: Features, codes: Codes, sample_weight: Floats | None, rng: np.random.Generator
-    ) -> MakeSource:
-        models = ModelSource(self._model(), X, codes, self.space_, rng)
-        return lambda learnt: models
+    def _source(self, rng: np.random.Generator) -> MakeSource:
+        def make(rows: TrainingRows, learnt: Floats | None) -> ModelSource:
+            return ModelSource(self._model(), rows.X, rows.codes, self.space_, rng)
+
+        return make
 
 
 @final

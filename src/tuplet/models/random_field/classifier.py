@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
 from itertools import combinations
 from typing import Any, Literal, final
 
 import numpy as np
+from scipy import sparse
 from scipy.optimize import minimize
 from scipy.sparse import csgraph
 from scipy.special import logsumexp
@@ -22,6 +24,7 @@ from tuplet.joint.inference.belief import BeliefPropagation
 from tuplet.joint.inference.engine import Engine, Exact
 from tuplet.joint.inference.factor import Factor
 from tuplet.joint.inference.plan import make_plan
+from tuplet.local.columns import Scaling
 from tuplet.local.logistic import fit_scaler
 from tuplet.models.base import JointClassifier
 from tuplet.models.given_edges import edge_positions
@@ -144,9 +147,9 @@ class RandomFieldClassifier(JointClassifier):
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
         weights = np.ones(len(codes)) if sample_weight is None else sample_weight
-        self.scaler_ = fit_scaler(X, sample_weight)
+        self.scaler_ = fit_scaler(X, sample_weight) if sparse.issparse(X) else Scaling.learn(X, weights)
         X = self.scaler_.transform(X)
-        self.seen_ = [np.unique(code[code != UNKNOWN]) for code in codes.T]
+        self.seen_ = [np.flatnonzero(np.bincount(code[code != UNKNOWN])) for code in codes.T]
         self.n_known_ = weights @ (codes != UNKNOWN)
         codes = _renumber(codes, self.seen_)
         cards = tuple(max(1, len(seen)) for seen in self.seen_)
@@ -175,7 +178,8 @@ class RandomFieldClassifier(JointClassifier):
         field = PairwiseField(cards, ())
         alone = PseudoLikelihood(field, codes, weights)
         fitted, _ = self._optimise(X, alone, FieldWeights.zeros(X.shape[1], field, False), weights)
-        residual = alone(fitted.scores(X))[1].single / weights[:, None]
+        blocks = [likelihood(fitted.scores(X[rows]))[1].single for rows, likelihood in alone.blocks()]
+        residual = np.concatenate(blocks) / weights[:, None]
         return _strongest_edges(_edge_strengths(field, residual, weights), self.edges)
 
     def _maximise(self, X: Features, codes: Codes, weights: Floats) -> None:
@@ -222,13 +226,17 @@ class RandomFieldClassifier(JointClassifier):
         """
         total = weights.sum()
         ridge = 1.0 / (self.C * total)
+        blocks = [(X[rows], part) for rows, part in likelihood.blocks()]
 
         def objective(flat: Floats) -> tuple[float, Floats]:
             now = start.like(flat)
-            value, slope = likelihood(now.scores(X))
             free = now.penalised()
-            loss = -value / total + 0.5 * ridge * float(free @ free)
-            return loss, ridge * free - now.pull_back(X, slope) / total
+            loss, slope = 0.5 * ridge * float(free @ free), ridge * free
+            for rows, part in blocks:
+                value, by_scores = part(now.scores(rows))
+                loss -= value / total
+                slope -= now.pull_back(rows, by_scores) / total
+            return loss, slope
 
         options: Any = {"maxiter": int(self.max_iter), "gtol": self.tol, "ftol": _FTOL, "maxls": 50}
         found = minimize(objective, start.flat, jac=True, method="L-BFGS-B", options=options)
@@ -271,9 +279,12 @@ class RandomFieldClassifier(JointClassifier):
 
     def _full_pairs(self, pair: Floats) -> list[Floats]:
         """Log-tables (k_i, k_j, n or 1) of the edges; 0 for values that were not seen."""
-        answer = []
+        answer, cards = [], self.space_.cards
         for (i, j), table in zip(self.edges_, self.field_.pair_tables(pair), strict=True):
-            full = np.zeros((self.space_.cards[i], self.space_.cards[j], table.shape[2]))
+            if len(self.seen_[i]) == cards[i] and len(self.seen_[j]) == cards[j]:
+                answer.append(table)
+                continue
+            full = np.zeros((cards[i], cards[j], table.shape[2]))
             full[np.ix_(self.seen_[i], self.seen_[j])] = table
             answer.append(full)
         return answer
@@ -312,12 +323,17 @@ def _strongest_edges(strength: Floats, edges: Any) -> list[tuple[int, int]]:
 
 
 def _plan_sizes(field: PairwiseField) -> list[int]:
+    """Cells of the tables of elimination."""
+    if len(field.edges) == math.comb(len(field.cards), 2):  # the order is no matter, and long to find
+        return [math.prod(field.cards[v:]) for v in range(len(field.cards))]
     singles = tuple((v,) for v in range(len(field.cards)))
     return make_plan(field.cards, (*singles, *field.edges), frozenset()).sizes
 
 
 def _renumber(codes: Codes, seen: list[Codes]) -> Codes:
     """Return codes (n, m) that run over the values that were seen."""
+    if all(len(s) == code.max(initial=UNKNOWN) + 1 for s, code in zip(seen, codes.T, strict=True)):
+        return codes
     columns = [
         np.where(c == UNKNOWN, UNKNOWN, np.searchsorted(s, c)) for c, s in zip(codes.T, seen, strict=True)
     ]

@@ -8,15 +8,17 @@ small width, by matrix products over two halves of the variables where all rows 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeAlias
+from typing import Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+from scipy.special import expit, log_expit
 
+from tuplet.core.limits import PASS_CELLS, row_blocks
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import all_outcomes
 from tuplet.joint.inference.engine import Exact
@@ -24,7 +26,16 @@ from tuplet.joint.inference.factor import Problem, evidence_factors
 from tuplet.local.onehot import OneHot
 from tuplet.models.random_field.field import PairwiseField, Scores
 
-Likelihood: TypeAlias = Callable[[Scores], tuple[float, Scores]]
+
+class Likelihood(Protocol):
+    """A log-likelihood of scores."""
+
+    def __call__(self, scores: Scores) -> tuple[float, Scores]:
+        """Return the log-likelihood and its gradient."""
+
+    def blocks(self) -> Iterator[tuple[slice, Likelihood]]:
+        """Return the same for blocks of rows, whose values add up."""
+
 
 _SMALLEST = 1e-250
 """A sum of weights, the largest factor of each being 1, below which digits may have been lost."""
@@ -55,6 +66,20 @@ class _TrainingRows:
         indicators[self.incomplete] = 0.0
         return indicators
 
+    def blocks(self) -> Iterator[tuple[slice, Self]]:
+        """Cut the rows so that the arrays of one evaluation stay near the processor."""
+        for rows in row_blocks(len(self.codes), self._cells, PASS_CELLS):
+            yield rows, replace(self, codes=self.codes[rows], weights=self.weights[rows])
+
+    @property
+    def _cells(self) -> int:
+        """Cells of the arrays of one row, roughly."""
+        return 8 * int(self.field.starts[-1])
+
+
+class EliminationLikelihood(_TrainingRows):
+    """The exact log-likelihood by variable elimination, for fields of small width."""
+
     @cached_property
     def observed_products(self) -> Floats:
         """Products (n, e) of the indicators of each pair."""
@@ -65,9 +90,9 @@ class _TrainingRows:
         single = (scores.single * self.observed).sum(axis=1)
         return single + (scores.pair * self.observed_products).sum(axis=1)
 
-
-class EliminationLikelihood(_TrainingRows):
-    """The exact log-likelihood by variable elimination, for fields of small width."""
+    @property
+    def _cells(self) -> int:
+        return sum(self.field.cards) + 4 * int(self.field.edge_starts[-1])
 
     def __call__(self, scores: Scores) -> tuple[float, Scores]:
         """Return the log-likelihood and its gradient."""
@@ -105,7 +130,6 @@ class HalvesLikelihood(_TrainingRows):
 
     def __call__(self, scores: Scores) -> tuple[float, Scores]:
         """Return the log-likelihood and its gradient."""
-        score = self.known_scores(scores)
         log_table = self._log_table(scores.pair[0])
         parts = [
             scores.single[:, columns] @ half.T
@@ -115,8 +139,10 @@ class HalvesLikelihood(_TrainingRows):
         if free is None:
             return self._slow(scores)
         log_partition, mean, total = free
+        value = float(self.weights @ ((scores.single * self.observed).sum(axis=1) - log_partition))
+        value += float(scores.pair[0] @ self._observed_pairs)
         single = self.observed - mean
-        pair = self.weights @ self.observed_products - total
+        pair = self._observed_pairs - total
         if len(rows := self.incomplete):
             masked = [
                 np.where(mask, part[rows], -np.inf) for mask, part in zip(self._masks, parts, strict=True)
@@ -124,11 +150,21 @@ class HalvesLikelihood(_TrainingRows):
             clamped = self._sums(masked, log_table, self.weights[rows])
             if clamped is None:
                 return self._slow(scores)
-            score[rows], mean, total = clamped
+            score, mean, total = clamped
+            value += float(self.weights[rows] @ score)
             single[rows] += mean
             pair = pair + total
-        value = float(self.weights @ (score - log_partition))
         return value, Scores(self.weights[:, None] * single, pair[None])
+
+    @cached_property
+    def _observed_pairs(self) -> Floats:
+        """Weighted totals (e,) of the products of the indicators of each pair, of the complete rows."""
+        return self.weights @ self.field.products(self.observed)
+
+    @property
+    def _cells(self) -> int:
+        _, q, r = half_outcomes(self.field.cards)
+        return 4 * (q + r) + 8 * int(self.field.starts[-1])
 
     @cached_property
     def _slow(self) -> EliminationLikelihood:
@@ -221,6 +257,7 @@ class HalvesLikelihood(_TrainingRows):
         return matrix[np.minimum(one, other), np.maximum(one, other)]
 
 
+@dataclass(frozen=True, eq=False)
 class PseudoLikelihood(_TrainingRows):
     """The sum over variables of log p(y_j | x, the other labels), which needs no sum over outcomes.
 
@@ -228,10 +265,21 @@ class PseudoLikelihood(_TrainingRows):
     indicators.
     """
 
+    one_hot: OneHot | None = None
+
+    def blocks(self) -> Iterator[tuple[slice, Self]]:
+        """See `_TrainingRows.blocks`; the training frequencies are those of all rows."""
+        for rows, part in super().blocks():
+            yield rows, replace(part, one_hot=self._one_hot)
+
+    @cached_property
+    def _one_hot(self) -> OneHot:
+        return self.one_hot or OneHot.fit(self.codes, self.field.cards, self.weights)
+
     @cached_property
     def _neighbors(self) -> Floats:
         """Indicators (n, w) with training frequencies where a label is missing."""
-        return OneHot.fit(self.codes, self.field.cards, self.weights).columns(self.codes)
+        return self._one_hot.columns(self.codes)
 
     @cached_property
     def _gather(self) -> tuple[sparse.csr_array, sparse.csr_array]:
@@ -267,9 +315,9 @@ class PseudoLikelihood(_TrainingRows):
 
     def _conditionals(self, logits: Floats) -> tuple[float, Floats]:
         """Weighted log-likelihood of all conditionals, and its gradient by the logits (n, w)."""
-        value, residual = 0.0, self._neighbors.copy()
+        value, residual = self._binary_conditionals(logits)
         for j, table in enumerate(self.field.single_tables(logits)):
-            if len(table) < 2:
+            if len(table) < 3:
                 continue
             rows = np.flatnonzero(self.known[:, j])
             peak = table.max(axis=0)
@@ -278,9 +326,26 @@ class PseudoLikelihood(_TrainingRows):
             log_total = np.log(total) + peak
             value += self.weights[rows] @ (table[self.codes[rows, j], rows] - log_total[rows])
             columns = slice(self.field.starts[j], self.field.starts[j + 1])
-            residual[:, columns] -= (proba / total)[-self.field.widths[j] :].T
+            residual[:, columns] -= (proba / total).T
             residual[:, columns] *= (self.weights * self.known[:, j])[:, None]
         return float(value), residual
+
+    def _binary_conditionals(self, logits: Floats) -> tuple[float, Floats]:
+        """The share of the binary variables, all at once; the others have their neighbours for a gradient."""
+        binary = np.flatnonzero(np.array(self.field.cards) == 2)
+        if len(binary) == logits.shape[1]:
+            return self._of_binary(logits, self._neighbors, self.known[:, binary])
+        columns = self.field.starts[binary]
+        value, part = self._of_binary(logits[:, columns], self._neighbors[:, columns], self.known[:, binary])
+        residual = self._neighbors.copy()
+        residual[:, columns] = part
+        return value, residual
+
+    def _of_binary(self, logits: Floats, truth: Floats, known: npt.NDArray[np.bool_]) -> tuple[float, Floats]:
+        """Weighted log-likelihood and gradient of logits (n, b) of the second values of binary variables."""
+        weights = self.weights[:, None] * known
+        value = float((weights * (truth * logits + log_expit(-logits))).sum())
+        return value, weights * (truth - expit(logits))
 
 
 def half_outcomes(cards: tuple[int, ...]) -> tuple[int, int, int]:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from tuplet.core.parallel import run_many
 from tuplet.core.typing import UNKNOWN, Codes, Floats
-from tuplet.local.shifts import Shifts, log_proba, own_log_proba
+from tuplet.local.shifts import Shifts, log_proba
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 
@@ -93,22 +93,20 @@ class Edges:
         card, fold = self.cards[child], self.fold
         y = np.ascontiguousarray(self.codes[:, child])
         judged = np.flatnonzero((y != UNKNOWN) & (self.weight * fold.held > 0))
-        masses, learnt, Z = (self.weight * fold.held)[judged], self.weight * fold.kept, self.Z[judged]
+        masses, learnt = (self.weight * fold.held)[judged], self.weight * fold.kept
 
         def shifted(parent: int | None, given: Floats) -> Floats:
             blocks, q = blocks_of(self.codes, self.cards, parent)
             columns = columns_of(self.Z, parent)
             shifts = Shifts.fit(columns, given, y, blocks, q, card, learnt, C=self.C, tol=ROUGHLY)
-            return shifts.own_logits(Z, np.ascontiguousarray(given[:, judged]), blocks[judged])
-
-        def total(logits: Floats) -> float:
-            return float(masses @ own_log_proba(logits, y[judged], card))
+            return shifts.own_log_proba(columns, given, y, blocks, card, judged)
 
         alone, answer = shifted(None, fold.alone[child]), []
         for parent in parents:
             unknown = self.codes[judged, parent] == UNKNOWN
-            answer.append(total(np.where(unknown, alone, shifted(parent, fold.shared[child]))))
-        return total(alone), answer
+            own = shifted(parent, fold.shared[child])
+            answer.append(float(masses @ np.where(unknown, alone, own)))
+        return float(masses @ alone), answer
 
 
 def score_edges(

@@ -32,7 +32,8 @@ class TreeEnsembleClassifier(JointClassifier):
     n_trees : int
         Number of trees; reduced to the number of different ones, m^(m - 1), where that is smaller.
     parametrisation, C, C_shift, n_folds
-        See `TreeClassifier`; folds are used to choose C and C_shift.
+        See `TreeClassifier`; folds are used to choose C and C_shift, on a sample of the rows if there are
+        more than 32,768.
     random_state : int, Generator or None
         For the structures, and for what an `estimator` left open.
     n_jobs : int, optional

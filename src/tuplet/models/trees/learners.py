@@ -92,7 +92,7 @@ def make_trees(
     """
     cards, n_folds = model.space_.cards, int(model.n_folds)
     if isinstance(like, _ClassifierTreeLearner):
-        return like
+        return replace(like, X=X, codes=codes)
     if model.estimator is None:
         # One C for all models without parents, unless held-out rows decide.
         strengths = (model.C, model.C, model.C_shift) if like is None else like.strengths

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, final
 
 import numpy as np
 
-from tuplet.core.typing import Codes, Floats
+from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
 from tuplet.joint.inference.factor import Factor
-from tuplet.local.cross_fitting import Fold, inner_folds
+from tuplet.local.columns import Prepared, PrincipalColumns, SparseColumns, StandardisedRows, prepare_columns
+from tuplet.local.cross_fitting import SAMPLE_SIZE, Fold, inner_folds, sample_weights
 from tuplet.local.families import Parametrisation
-from tuplet.local.shifts import PrincipalColumns, Shared, Shifts, log_proba, own_log_proba
+from tuplet.local.shifts import Baseline, Shifts, log_proba
 from tuplet.models.trees.edge_scores import (
     ROUGHLY,
     EdgeScores,
@@ -26,7 +28,7 @@ from tuplet.models.trees.edge_scores import (
     residual_scores,
     score_edges,
 )
-from tuplet.space.features.inputs import Features
+from tuplet.space.features.inputs import Features, take_rows
 from tuplet.structure.parents import ParentSets
 
 GRID = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
@@ -34,11 +36,6 @@ GRID = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0
 
 N_CHOSEN = 12
 """Largest number of class variables by which they are chosen."""
-
-N_LEADING = 64
-"""Principal axes whose coefficients a parent can shift. Along the others rows hardly differ, and the penalty
-leaves little of a shift. On scene, image, enron and rcv1 50 to 100 axes predict better than all 294 to 1,001,
-in a third of the time."""
 
 SCREEN_FROM, N_CANDIDATES, THRESHOLD = 25, 8, 2.0
 """With more class variables than this, "auto" fits to each child only its strongest candidates for a parent,
@@ -57,6 +54,18 @@ class TreeSettings:
     screening: float | Literal["auto"] | None
     n_jobs: int | None
 
+    @property
+    def is_split(self) -> bool:
+        """Whether parents shift coefficients, not intercepts alone."""
+        return self.parametrisation == "split"
+
+    @property
+    def given_strengths(self) -> tuple[float, float, float] | None:
+        """All three C, unless one of them is to be chosen."""
+        if "auto" in (self.C, self.C_shared, self.C_shift):
+            return None
+        return float(self.C), float(self.C_shared), float(self.C_shift)
+
 
 @final
 @dataclass(frozen=True)
@@ -66,20 +75,19 @@ class LogisticTree:
     Parameters
     ----------
     parents : ParentSets
-    columns : PrincipalColumns
-    alone, shared : Shared
-        Models of variables without a parent, and those that parents shift; the same objects for all trees on
-        the same rows.
+    columns : PrincipalColumns or SparseColumns
+    baselines : tuple of Baseline
+        The model of each variable without parents, or the one that its parent shifts; the same objects in all
+        trees on the same rows.
     shifts : tuple of Shifts
         What the values of each variable's parent add; one block where there is none.
-    own : array, shape (m, n), optional
+    own : array, shape (n,), optional
         Log-probabilities of the training rows' labels.
     """
 
     parents: ParentSets
-    columns: PrincipalColumns
-    alone: Shared
-    shared: Shared
+    columns: PrincipalColumns | SparseColumns
+    baselines: tuple[Baseline, ...]
     shifts: tuple[Shifts, ...]
     own: Floats | None = None
 
@@ -97,7 +105,7 @@ class LogisticTree:
     def log_likelihood(self) -> Floats:
         """Log-probability (n,) of the labels of each training row."""
         assert self.own is not None
-        return np.asarray(self.own.sum(axis=0))
+        return self.own
 
     def without_rows(self) -> LogisticTree:
         """Return what prediction needs."""
@@ -105,21 +113,181 @@ class LogisticTree:
 
     def joint(self, X: Features) -> FactorGraph:
         """Joint distribution of rows X."""
-        Z = self.columns.apply(X)
-        return self.joint_of(Z, self.alone.logits(Z), self.shared.logits(Z))
+        return self.joint_of(self.columns.prepare(X), {})
 
-    def joint_of(self, Z: Floats, alone: Sequence[Floats], shared: Sequence[Floats]) -> FactorGraph:
-        """Joint distribution of rows Z (n, r), for which the models without parents have these logits."""
-        cards, factors = self.shared.cards, []
-        for i, (members, shift) in enumerate(zip(self.parents, self.shifts, strict=True)):
-            table = log_proba(shift.logits(Z, (shared if members else alone)[i]), cards[i])
+    def joint_of(self, rows: Prepared, known: dict[int, Floats]) -> FactorGraph:
+        """Joint distribution of some rows; `known` keeps the logits of baselines for other trees."""
+        factors = []
+        for i, (members, base, shift) in enumerate(
+            zip(self.parents, self.baselines, self.shifts, strict=True)
+        ):
+            if id(base) not in known:
+                known[id(base)] = base.logits(rows.Z)
+            table = log_proba(shift.logits(rows.leading, known[id(base)]), base.card)
             factors.append(Factor((*members, i), table if members else table[0]))
-        return FactorGraph(cards, factors, n=len(Z), log_normalizer=0.0)
+        cards = tuple(base.card for base in self.baselines)
+        return FactorGraph(cards, factors, n=len(rows.leading), log_normalizer=0.0)
+
+
+@final
+@dataclass(frozen=True)
+class TreeRows:
+    """Rows with their features prepared.
+
+    Parameters
+    ----------
+    X : features, n rows
+    Z, leading
+        See `Prepared`; the mean is last: there are the pseudo-rows.
+    codes : int array, shape (n, m)
+    cards : tuple of int
+    weight : array, shape (n,)
+    """
+
+    X: Features
+    Z: Floats | StandardisedRows
+    leading: Floats
+    codes: Codes
+    cards: tuple[int, ...]
+    weight: Floats
+
+    def take(self, rows: Codes, weight: Floats) -> TreeRows:
+        """Return some rows (s,) with other weights (s,)."""
+        with_mean = np.append(rows, len(self.leading) - 1)
+        Z = self.Z.take(rows) if isinstance(self.Z, StandardisedRows) else self.Z[with_mean]
+        leading = self.leading[with_mean]
+        return TreeRows(take_rows(self.X, rows), Z, leading, self.codes[rows], self.cards, weight)
+
+    def fit_baseline(self, i: int, weight: Floats, C: float, **how: Any) -> Baseline:
+        """Fit the model of a variable without parents; see `Baseline.fit`."""
+        y = np.ascontiguousarray(self.codes[:, i])
+        return Baseline.fit(self.Z, y, self.cards[i], weight, C=C, **how)
+
+
+@final
+class EdgeLearner:
+    """Chooses penalties and scores edges by held-out rows.
+
+    Parameters
+    ----------
+    rows : TreeRows
+    settings : TreeSettings
+    """
+
+    def __init__(self, rows: TreeRows, settings: TreeSettings) -> None:
+        self.rows, self.settings = rows, settings
+        self._logits: dict[float, list[list[Floats]]] = {}
+
+    @cached_property
+    def shares(self) -> list[tuple[Floats, Floats]]:
+        """Shares (n,) of the rows' weights from which each fold learns, and those held out."""
+        rows = self.rows
+        return _shares(inner_folds(rows.X, rows.codes, rows.weight, self.settings.n_folds), rows.weight)
+
+    def folds(self, C: float, C_shared: float) -> list[ScoringFold]:
+        """Every fold with its models without parents."""
+        models = zip(self.shares, self._held_logits(C), self._held_logits(C_shared), strict=True)
+        return [ScoringFold(*shares, alone, shared) for shares, alone, shared in models]
+
+    def _held_logits(self, C: float) -> list[list[Floats]]:
+        """Logits of all variables for each fold, by models without parents that have not seen it."""
+        if C not in self._logits:
+            rows = self.rows
+            self._logits[C] = [
+                [rows.fit_baseline(i, rows.weight * kept, C).logits(rows.Z) for i in range(len(rows.cards))]
+                for kept, _ in self.shares
+            ]
+        return self._logits[C]
+
+    @cached_property
+    def strengths(self) -> tuple[float, float, float]:
+        """C of the models without parents, of those that parents shift and of the shifts.
+
+        They are given by the user, or those that predict held-out rows best. Models that are shifted often
+        need a stronger penalty than the others: shifts are fitted to the rows that they were fitted to.
+        """
+        C, shared, shift = self.settings.C, self.settings.C_shared, self.settings.C_shift
+        alone = self._best_alone() if C == "auto" else float(C)
+        base = alone if shared == "auto" else float(shared)
+        if len(self.rows.cards) < 2 or not self.settings.is_split:
+            return alone, base, base if shift == "auto" else float(shift)
+        edges = self._likely_edges(alone) if "auto" in (shared, shift) else None
+
+        def score(C_shared: float, C_shift: float) -> float:
+            return float(self._score(self.rows.weight, edges, alone, C_shared, C_shift).given[edges].sum())
+
+        def best_shift(start: float) -> float:
+            if shift != "auto":
+                return float(shift)
+            return best_on_grid(lambda value: score(base, value), GRID, _nearest(start))
+
+        best = best_shift(GRID[max(_nearest(base) - 1, 0)])
+        if shared == "auto":
+            before, base = base, best_on_grid(lambda value: score(value, best), GRID, _nearest(base))
+            best = best if base == before else best_shift(best)
+        self._logits = {C: self._held_logits(C) for C in (alone, base)}
+        return alone, base, best
+
+    def _best_alone(self) -> float:
+        """Return the C with which the models without parents predict held-out rows best."""
+        rows, m = self.rows, len(self.rows.cards)
+        chosen = np.unique(np.linspace(0, m - 1, min(m, N_CHOSEN)).round().astype(int)).tolist()
+        last: dict[tuple[int, int], Baseline] = {}  # a neighbour's answer is a good start
+
+        def score_one(C: float, f: int, i: int) -> float:
+            kept, held = self.shares[f]
+            base = rows.fit_baseline(i, rows.weight * kept, C, tol=ROUGHLY, start=last.get((f, i)))
+            last[f, i] = base
+            judged = np.flatnonzero((rows.codes[:, i] != UNKNOWN) & (held > 0))
+            own = log_proba(base.logits(rows.Z), base.card)[rows.codes[judged, i], judged]
+            return float((rows.weight * held)[judged] @ own)
+
+        def score(C: float) -> float:
+            return sum(score_one(C, f, i) for f in range(len(self.shares)) for i in chosen)
+
+        return best_on_grid(score, GRID, GRID.index(0.03))
+
+    def _likely_edges(self, C: float) -> Mask:
+        """Return the edge that promises most for each of the children that promise most, (m, m)."""
+        z = self._residual_scores(C)
+        chosen = np.argsort(-z.max(axis=0), kind="stable")[:N_CHOSEN]
+        likely = np.zeros(z.shape, dtype=bool)
+        likely[z.argmax(axis=0)[chosen], chosen] = True
+        return likely
+
+    def _residual_scores(self, C: float) -> Floats:
+        return residual_scores(self.rows.codes, self.rows.cards, self.rows.weight, self.folds(C, C))
+
+    @cached_property
+    def candidates(self) -> Mask:
+        """Which edges j -> i are worth fitting, (m, m)."""
+        m, screening = len(self.rows.cards), self.settings.screening
+        answer = ~np.eye(m, dtype=bool)
+        if screening is not None and (screening != "auto" or m > SCREEN_FROM):
+            z = self._residual_scores(self.strengths[0])
+            answer &= z > (THRESHOLD if screening == "auto" else float(screening))
+            if screening == "auto":
+                answer &= z >= -np.sort(-z, axis=0)[N_CANDIDATES - 1]
+        return answer
+
+    def edges(self, weight: Floats) -> EdgeScores:
+        """Score the candidate edges with rows weighted by `weight` (n,)."""
+        return self._score(weight, self.candidates, *self.strengths)
+
+    def _score(
+        self, weight: Floats, candidates: Any, C: float, C_shared: float, C_shift: float
+    ) -> EdgeScores:
+        rows = self.rows
+        given = (rows.leading, rows.codes, rows.cards, weight, self.folds(C, C_shared), candidates)
+        return score_edges(*given, C=C_shift, n_jobs=self.settings.n_jobs)
 
 
 @final
 class LogisticTreeLearner:
-    """Learns trees from one set of rows with different weights; features and shared models are prepared once.
+    """Learns trees from one set of rows with different weights; features and baselines are prepared once.
+
+    Of more than `SAMPLE_SIZE` rows a sample chooses the penalties and scores the edges; trees are fitted to
+    all rows.
 
     Parameters
     ----------
@@ -131,8 +299,8 @@ class LogisticTreeLearner:
         Positive; how many rows each row counts for.
     settings : TreeSettings
     learnt : array, shape (n,), optional
-        Shares of the rows' weights from which the shared models, C and the candidates are learnt; all of it
-        by default.
+        Shares of the rows' weights from which baselines, C and the candidates are learnt; all of it by
+        default.
     """
 
     def __init__(
@@ -144,127 +312,45 @@ class LogisticTreeLearner:
         settings: TreeSettings,
         learnt: Floats | None = None,
     ) -> None:
-        self.codes, self.cards, self.settings = np.ascontiguousarray(codes), tuple(cards), settings
+        self.settings = settings
         whole = np.ones(len(codes)) if weight is None else weight
-        self.weight = whole if learnt is None else whole * learnt
-        self.columns = PrincipalColumns.learn(X, self.weight)
-        Z = self.columns.apply(X)
-        self.Z = np.concatenate([Z, np.zeros((1, Z.shape[1]))])  # the mean, for pseudo-rows
-        self.leading = np.ascontiguousarray(self.Z[:, : N_LEADING if self._is_split else 0])
-        self.shares = _shares(inner_folds(X, codes, self.weight, settings.n_folds), self.weight)
-        self._logits: dict[float, list[list[Floats]]] = {}
-        self._candidates: Mask | None = None
-        self.C, self.C_shared, self.C_shift = self._choose_strengths()
-        self._logits = {C: self._held_logits(C) for C in (self.C, self.C_shared)}
-        self.alone, self.shared = self._fit_alone(self.C), self._fit_alone(self.C_shared)
-        self.logits = (self.alone.logits(self.Z), self.shared.logits(self.Z))
+        whole = whole if learnt is None else whole * learnt
+        self.columns = prepare_columns(X, whole)
+        Z, leading = self.columns.prepare(X, with_mean=True)
+        leading = leading if settings.is_split else np.zeros((len(leading), 0))
+        self.rows = TreeRows(X, Z, leading, np.ascontiguousarray(codes), tuple(cards), whole)
+        self._baselines: dict[tuple[int, bool], tuple[Baseline, Floats]] = {}
+        self._shifts: dict[tuple[int, int | None], Shifts] = {}  # those of the rows' own weights
 
-    def _fit_alone(self, C: float) -> Shared:
-        return Shared.fit(self.Z, self.codes, self.cards, self.weight, C=C)
+    @cached_property
+    def _sample(self) -> tuple[Codes, Floats]:
+        """Positions of the rows that choose, and which shares of their weights do."""
+        rows = self.rows
+        taken = sample_weights(rows.X, rows.codes, rows.weight, SAMPLE_SIZE)
+        chosen = np.flatnonzero(taken > 0)
+        return chosen, taken[chosen] / rows.weight[chosen]
 
-    @property
+    @cached_property
+    def chooser(self) -> EdgeLearner:
+        """What chooses penalties and scores edges."""
+        if len(self.rows.codes) <= SAMPLE_SIZE:
+            return EdgeLearner(self.rows, self.settings)
+        chosen, share = self._sample
+        return EdgeLearner(self.rows.take(chosen, self.rows.weight[chosen] * share), self.settings)
+
+    @cached_property
     def strengths(self) -> tuple[float, float, float]:
         """See `TreeLearner.strengths`."""
-        return self.C, self.C_shared, self.C_shift
-
-    # -- what is chosen once ------------------------------------------------------------------------------
-
-    @property
-    def _is_split(self) -> bool:
-        return self.settings.parametrisation == "split"
-
-    def folds(self, C: float, C_shared: float) -> list[ScoringFold]:
-        """Every fold with its models without parents."""
-        models = zip(self.shares, self._held_logits(C), self._held_logits(C_shared), strict=True)
-        return [ScoringFold(*shares, alone, shared) for shares, alone, shared in models]
-
-    def _held_logits(self, C: float) -> list[list[Floats]]:
-        """Logits of all variables for each fold, by models without parents that have not seen it."""
-        if C not in self._logits:
-            fits = [
-                Shared.fit(self.Z, self.codes, self.cards, self.weight * kept, C=C) for kept, _ in self.shares
-            ]
-            self._logits[C] = [shared.logits(self.Z) for shared in fits]
-        return self._logits[C]
-
-    def _choose_strengths(self) -> tuple[float, float, float]:
-        """Return C of the models without parents, of those that parents shift and of the shifts.
-
-        They are given by the user, or those that predict held-out rows best. Models that are shifted often
-        need a stronger penalty than the others: shifts are fitted to the rows that they were fitted to.
-        """
-        C, shared, shift = self.settings.C, self.settings.C_shared, self.settings.C_shift
-        alone = self._best_alone() if C == "auto" else float(C)
-        base = alone if shared == "auto" else float(shared)
-        if len(self.cards) < 2 or not self._is_split:
-            return alone, base, base if shift == "auto" else float(shift)
-        edges = self._likely_edges(alone) if "auto" in (shared, shift) else None
-
-        def score(C_shared: float, C_shift: float) -> float:
-            return float(self._score(self.weight, edges, alone, C_shared, C_shift).given[edges].sum())
-
-        def best_shift(start: float) -> float:
-            if shift != "auto":
-                return float(shift)
-            return best_on_grid(lambda value: score(base, value), GRID, _nearest(start))
-
-        best = best_shift(GRID[max(_nearest(base) - 1, 0)])
-        if shared == "auto":
-            before, base = base, best_on_grid(lambda value: score(value, best), GRID, _nearest(base))
-            best = best if base == before else best_shift(best)
-        return alone, base, best
-
-    def _best_alone(self) -> float:
-        """Return the C with which the models without parents predict held-out rows best."""
-        m = len(self.cards)
-        chosen = np.unique(np.linspace(0, m - 1, min(m, N_CHOSEN)).round().astype(int))
-        codes, cards = self.codes[:, chosen], [self.cards[i] for i in chosen]
-        last: list[Shared | None] = [None] * len(self.shares)  # a neighbour's answer is a good start
-
-        def score(C: float) -> float:
-            total = 0.0
-            for f, (kept, held) in enumerate(self.shares):
-                weight = self.weight * kept
-                last[f] = shared = Shared.fit(self.Z, codes, cards, weight, C=C, tol=ROUGHLY, start=last[f])
-                for i, logits in enumerate(shared.logits(self.Z[:-1])):
-                    total += float((self.weight * held) @ own_log_proba(logits, codes[:, i], cards[i]))
-            return total
-
-        return best_on_grid(score, GRID, GRID.index(0.03))
-
-    def _likely_edges(self, C: float) -> Mask:
-        """Return the edge that promises most for each of the children that promise most, (m, m)."""
-        z = residual_scores(self.codes, self.cards, self.weight, self.folds(C, C))
-        chosen = np.argsort(-z.max(axis=0), kind="stable")[:N_CHOSEN]
-        likely = np.zeros(z.shape, dtype=bool)
-        likely[z.argmax(axis=0)[chosen], chosen] = True
-        return likely
-
-    @property
-    def candidates(self) -> Mask:
-        """Which edges j -> i are worth fitting, (m, m)."""
-        if self._candidates is None:
-            m, screening = len(self.cards), self.settings.screening
-            self._candidates = ~np.eye(m, dtype=bool)
-            if screening is not None and (screening != "auto" or m > SCREEN_FROM):
-                z = residual_scores(self.codes, self.cards, self.weight, self.folds(self.C, self.C))
-                self._candidates &= z > (THRESHOLD if screening == "auto" else float(screening))
-                if screening == "auto":
-                    self._candidates &= z >= -np.sort(-z, axis=0)[N_CANDIDATES - 1]
-        return self._candidates
-
-    # -- learning -----------------------------------------------------------------------------------------
+        return self.settings.given_strengths or self.chooser.strengths
 
     def edges(self, weight: Floats | None) -> EdgeScores:
-        """Score the candidate edges with rows weighted by `weight` (n,)."""
-        weight = self.weight if weight is None else weight
-        return self._score(weight, self.candidates, *self.strengths)
-
-    def _score(
-        self, weight: Floats, candidates: Any, C: float, C_shared: float, C_shift: float
-    ) -> EdgeScores:
-        given = (self.leading, self.codes, self.cards, weight, self.folds(C, C_shared), candidates)
-        return score_edges(*given, C=C_shift, n_jobs=self.settings.n_jobs)
+        """See `TreeLearner.edges`; the scores of a sample are scaled to all rows."""
+        weight = self.rows.weight if weight is None else weight
+        if len(weight) <= SAMPLE_SIZE:
+            return self.chooser.edges(weight)
+        chosen, share = self._sample
+        scores, scale = self.chooser.edges(weight[chosen] * share), weight.sum() / (weight[chosen] @ share)
+        return EdgeScores(scores.alone * scale, scores.given * scale)
 
     def fit(
         self, parents: ParentSets, weight: Floats | None, start: LogisticTree | None = None
@@ -274,22 +360,46 @@ class LogisticTreeLearner:
         From a `start` with the same parents the penalised log-likelihood never falls: a variable whose new
         shifts are no better keeps those it has.
         """
-        weight = self.weight if weight is None else weight
-        shifts, own = [], np.empty((len(self.cards), len(self.codes)))
+        weight = self.rows.weight if weight is None else weight
+        shifts, own = [], np.zeros(len(self.rows.codes))
         for i, members in enumerate(parents):
-            parent = members[0] if members else None
-            blocks, q = blocks_of(self.codes, self.cards, parent)
-            y, begin = np.ascontiguousarray(self.codes[:, i]), None if start is None else start.shifts[i]
-            columns, card = columns_of(self.leading, parent), self.cards[i]
-            given = self.logits[parent is not None][i]
-            fitted = Shifts.fit(columns, given, y, blocks, q, card, weight, C=self.C_shift, start=begin)
-            own[i] = own_log_proba(fitted.own_logits(columns[:-1], given[:, :-1], blocks), y, card)
-            if start is not None and start.own is not None and begin is not None:
-                before = weight @ start.own[i] - begin.penalty
-                if weight @ own[i] - fitted.penalty < before:
-                    fitted, own[i] = begin, start.own[i]
-            shifts.append(fitted)
-        return LogisticTree(parents, self.columns, self.alone, self.shared, tuple(shifts), own)
+            begin = None if start is None else start.shifts[i]
+            shift, each = self._fit_shifts(i, members[0] if members else None, weight, begin)
+            shifts.append(shift)
+            own += each
+        bases = tuple(self._baseline(i, bool(members))[0] for i, members in enumerate(parents))
+        return LogisticTree(parents, self.columns, bases, tuple(shifts), own)
+
+    def _fit_shifts(
+        self, i: int, parent: int | None, weight: Floats, start: Shifts | None
+    ) -> tuple[Shifts, Floats]:
+        """Shifts of a variable by its parent, and log-probabilities (n,) of its labels."""
+        rows, (_, given) = self.rows, self._baseline(i, parent is not None)
+        blocks, q = blocks_of(rows.codes, rows.cards, parent)
+        y, columns, card = (
+            np.ascontiguousarray(rows.codes[:, i]),
+            columns_of(rows.leading, parent),
+            rows.cards[i],
+        )
+        fitted = None if start or weight is not rows.weight else self._shifts.get((i, parent))
+        if fitted is None:
+            C = self.strengths[2]
+            fitted = Shifts.fit(columns, given, y, blocks, q, card, weight, C=C, start=start)
+        if weight is rows.weight:
+            self._shifts[i, parent] = fitted
+        own = fitted.own_log_proba(columns, given, y, blocks, card)
+        if start is not None:
+            before = start.own_log_proba(columns, given, y, blocks, card)
+            if weight @ own - fitted.penalty < weight @ before - start.penalty:
+                return start, before
+        return fitted, own
+
+    def _baseline(self, i: int, shifted: bool) -> tuple[Baseline, Floats]:
+        """Return the model of a variable that has no parent, or is `shifted` by one, and its logits."""
+        if (i, shifted) not in self._baselines:
+            base = self.rows.fit_baseline(i, self.rows.weight, self.strengths[shifted])
+            self._baselines[i, shifted] = base, base.logits(self.rows.Z)
+        return self._baselines[i, shifted]
 
 
 def _shares(folds: Sequence[Fold], weight: Floats) -> list[tuple[Floats, Floats]]:
@@ -311,9 +421,8 @@ def _nearest(C: float) -> int:
 
 def joints_of(trees: Sequence[Any], X: Features) -> Sequence[JointDistribution]:
     """Joint distributions of rows X under some fitted trees; what logistic ones share is computed once."""
-    first = trees[0]
+    first, known = trees[0], dict[int, Floats]()
     if not isinstance(first, LogisticTree):
         return [tree.joint(X) for tree in trees]
-    Z = first.columns.apply(X)
-    alone, shared = first.alone.logits(Z), first.shared.logits(Z)
-    return [tree.joint_of(Z, alone, shared) for tree in trees]
+    rows = first.columns.prepare(X)
+    return [tree.joint_of(rows, known) for tree in trees]

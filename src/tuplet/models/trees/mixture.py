@@ -11,11 +11,11 @@ import numpy as np
 
 from tuplet.core.parameters import Whole, declare
 from tuplet.core.progress import Show
-from tuplet.core.typing import Codes, Floats, Seed
+from tuplet.core.typing import Floats, Seed
 from tuplet.joint.base import JointDistribution
 from tuplet.local.families import Parametrisation
 from tuplet.models.given_edges import Pairs, given_edges
-from tuplet.models.mixtures.base import GrownMixture, MakeSource, MapInference, Sizes
+from tuplet.models.mixtures.base import GrownMixture, MakeSource, MapInference, Sizes, TrainingRows
 from tuplet.models.mixtures.growth import ComponentSource
 from tuplet.models.trees.learners import EDGE_PARAMETERS, TREE_PARAMETERS, TreeLearner, make_trees
 from tuplet.models.trees.logistic import joints_of
@@ -92,6 +92,9 @@ class TreeMixtureClassifier(GrownMixture):
     Where the label of a parent is missing in training, its child has the model without parents; the
     responsibilities of such rows rest on that. At prediction missing labels are summed out.
 
+    Of more than 32,768 rows a sample of about that size decides on penalties, number and structures of trees;
+    their parameters and weights are then fitted to all rows.
+
     An interrupt (Ctrl-C) ends the growth with a warning; the trees so far are kept.
 
     References
@@ -165,14 +168,12 @@ class TreeMixtureClassifier(GrownMixture):
         """Parents of each class variable in each tree."""
         return tuple(tree.parents for tree in self.components_)
 
-    def _source(
-        self, X: Features, codes: Codes, sample_weight: Floats | None, rng: np.random.Generator
-    ) -> MakeSource:
+    def _source(self, rng: np.random.Generator) -> MakeSource:
         rules = given_edges(self, most=1)
         made: list[TreeLearner] = []
 
-        def make(learnt: Floats | None) -> ComponentSource:
-            made.append(make_trees(self, X, codes, sample_weight, rng, learnt, made[-1] if made else None))
+        def make(rows: TrainingRows, learnt: Floats | None) -> ComponentSource:
+            made.append(make_trees(self, *rows, rng, learnt, made[-1] if made else None))
             self.C_, self.C_shared_, self.C_shift_ = made[-1].strengths
             return TreeSource(made[-1], *rules)
 

@@ -83,6 +83,12 @@ class TreeClassifier(JointClassifier):
     tree_ : LogisticTree or ClassifierTree
         The fitted local models.
 
+    Notes
+    -----
+    Of more than 32,768 rows a sample of about that size chooses penalties and scores the edges, unless there
+    is an `estimator`; its gains and scores are scaled to all rows. The sample follows from the rows alone, as
+    folds do. The models of the tree are fitted to all rows.
+
     References
     ----------
     I. Batal, C. Hong, M. Hauskrecht, An efficient probabilistic framework for multi-dimensional
