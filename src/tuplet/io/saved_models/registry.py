@@ -45,6 +45,7 @@ OBJECTS: dict[str, str] = {
     "SharedShifts": "tuplet.local.shifts:Shared",
     "Shifts": "tuplet.local.shifts:Shifts",
     "SmoothedClassifier": "tuplet.local.calibration:SmoothedClassifier",
+    "ShiftModel": "tuplet.local.shift_model:ShiftModel",
     "SplitBase": "tuplet.local.prepared:Base",
     "SplitModel": "tuplet.local.split:SplitModel",
     "StackedModel": "tuplet.local.stacked:StackedModel",
