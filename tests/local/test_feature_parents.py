@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from draws import examples
-from tuplet import BayesNetClassifier, IndependentClassifier
+from tuplet import BayesNetClassifier, IndependentClassifier, default_estimator
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import UNKNOWN
 from tuplet.local import FamilyScorer, MixedNaiveBayes
@@ -294,7 +294,7 @@ def test_auto_has_nothing_to_choose_without_discrete_features():
 
 
 def test_inputs_are_what_they_are_for_other_models():
-    model = BayesNetClassifier(discrete_as="inputs", max_parents=0).fit(X, Y)
+    model = BayesNetClassifier(default_estimator(), discrete_as="inputs", max_parents=0).fit(X, Y)
     other = IndependentClassifier().fit(X, Y)
     np.testing.assert_allclose(model.encoder_.apply(X), other.encoder_.apply(X))
     np.testing.assert_allclose(

@@ -11,12 +11,16 @@ from matplotlib import pyplot as plt
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.neighbors import KNeighborsClassifier
 
-from tuplet import BayesNetClassifier, IndependentClassifier
+from tuplet import BayesNetClassifier, IndependentClassifier, TreeClassifier, default_estimator
 from tuplet.core.exceptions import InputError, TupletWarning
+from tuplet.core.typing import UNKNOWN
 from tuplet.local import FamilyScorer, MixedNaiveBayes
 from tuplet.metrics import joint_log_loss
-from tuplet.models.bayesnet import learning
-from tuplet.structure import is_acyclic, score_of
+from tuplet.models.bayesnet import learning, shift_families
+from tuplet.models.bayesnet.classifier import _width_limit
+from tuplet.models.bayesnet.screening import Screen, linked_pairs
+from tuplet.models.bayesnet.shift_families import ShiftScorer
+from tuplet.structure import Family, is_acyclic, score_of
 from tuplet.testing import enumerate_log_joint
 
 rng = np.random.default_rng(0)
@@ -73,7 +77,7 @@ def test_dependence_is_worth_something(model):
 
 
 def test_without_parents_it_is_a_set_of_independent_models():
-    model = BayesNetClassifier(max_parents=0).fit(X, Y)
+    model = BayesNetClassifier(default_estimator(), max_parents=0).fit(X, Y)
     expected = IndependentClassifier().fit(X, Y).predict_joint(X)
     found = model.predict_joint(X)
     assert model.parents_ == ((), (), (), ())
@@ -138,9 +142,10 @@ def test_a_time_budget_ends_in_a_valid_model(monkeypatch):
     assert np.isfinite(model.predict_joint(X).log_prob(Y)).all()
 
 
-def test_an_interrupt_ends_in_a_valid_model(monkeypatch):
+@pytest.mark.parametrize(("kind", "estimator"), [(FamilyScorer, default_estimator()), (ShiftScorer, None)])
+def test_an_interrupt_ends_in_a_valid_model(monkeypatch, kind, estimator):
     scored = []
-    original = FamilyScorer.score
+    original = kind.score
 
     def interrupted(self, families):
         for family, value in zip(families, original(self, families), strict=True):
@@ -149,9 +154,9 @@ def test_an_interrupt_ends_in_a_valid_model(monkeypatch):
             scored.append(family)
             yield value
 
-    monkeypatch.setattr(FamilyScorer, "score", interrupted)
+    monkeypatch.setattr(kind, "score", interrupted)
     with pytest.warns(TupletWarning, match="interrupted after 6 sets of parents"):
-        model = BayesNetClassifier().fit(X, Y)
+        model = BayesNetClassifier(estimator).fit(X, Y)
     assert np.isfinite(model.predict_joint(X).log_prob(Y)).all()
 
 
@@ -198,8 +203,8 @@ def test_sixty_class_variables_in_a_time_budget(monkeypatch):
     assert len(model.parents_) == m
     assert is_acyclic(model.parents_)
     assert 0 <= model.found_.gap < np.inf
-    assert model.found_.gap <= model.gap_ < np.inf
-    assert model.proven_ == (model.gap_ == 0)
+    assert model.gap_ == np.inf  # sets were screened
+    assert not model.proven_
     assert np.isfinite(model.predict_joint(X[:9]).log_prob(labels[:9])).all()
 
 
@@ -227,12 +232,18 @@ def test_the_gap_counts_what_was_left_out(monkeypatch):
 
 
 def test_auto_is_bic_for_modest_classifiers_and_cv_for_others():
-    for estimator, penalised in ((None, True), (MixedNaiveBayes(), True), (KNeighborsClassifier(), False)):
+    cases = (
+        (None, "cv"),
+        (default_estimator(), "bic"),
+        (MixedNaiveBayes(), "bic"),
+        (KNeighborsClassifier(), "cv"),
+    )
+    for estimator, name in cases:
         chosen, named = (
             BayesNetClassifier(estimator, criterion=criterion, max_parents=1, random_state=0)
             .fit(X[:80], Y[:80])
             .found_.score
-            for criterion in ("auto", "bic" if penalised else "cv")
+            for criterion in ("auto", name)
         )
         assert chosen == named
 
@@ -244,8 +255,208 @@ def test_auto_is_bic_for_modest_classifiers_and_cv_for_others():
         ({"required": [("a", "e")]}, "'e'"),
         ({"forbidden": [(0, 9)]}, "numbered"),
         ({"required": [("a", "b"), ("b", "a")]}, "cycle"),
+        ({"parametrisation": "shift", "estimator": MixedNaiveBayes()}, "estimator must be None"),
+        ({"parametrisation": "shift", "criterion": "bic"}, 'criterion must be "auto" or "cv"'),
+        ({"parametrisation": "shift", "discrete_as": "parents"}, "discrete_as"),
     ],
 )
 def test_bad_settings_are_said(settings, message):
     with pytest.raises(InputError, match=message):
         BayesNetClassifier(**settings).fit(X, Y)
+
+
+# -- shifts --------------------------------------------------------------------------------------------------
+
+
+def shift_scorer(codes, cards, weight=None, X=X):
+    return ShiftScorer(X[: len(codes)], codes, cards, weight, screening="auto", n_jobs=None)
+
+
+CODES, CARDS = Y.to_numpy(), (2, 3, 2, 2)
+
+
+def test_scores_of_trees_are_those_of_the_tree_classifier():
+    tree, scorer = TreeClassifier().fit(X, Y), shift_scorer(CODES, CARDS)
+    alone = list(scorer.score([Family(child, (), -np.inf) for child in range(4)]))
+    np.testing.assert_allclose(alone, tree.scores_)
+    pairs = [(parent, child) for parent in range(4) for child in range(4) if parent != child]
+    values = list(scorer.score([Family(child, (parent,), -np.inf) for parent, child in pairs]))
+    for (parent, child), value in zip(pairs, values, strict=True):
+        expected = tree.scores_[child] + tree.gains_[parent, child] - np.log(4)
+        # Where the slopes are common the better of both kinds counts.
+        assert value >= expected - 1e-9 if scorer._additive[child] else value == pytest.approx(expected)
+
+
+def test_a_network_with_the_graph_of_a_tree_is_that_tree():
+    tree = TreeClassifier().fit(X, Y)
+    scorer = shift_scorer(CODES, CARDS)
+    scorer._additive.update(dict.fromkeys(range(4), False))
+    models = [scorer.model(child, parents) for child, parents in enumerate(tree.parents_)]
+    factors = tree.predict_joint(X).distribution.factors
+    for model, factor in zip(models, factors, strict=True):
+        np.testing.assert_allclose(model.log_table(X), factor.log_table, atol=1e-10)
+
+
+@pytest.mark.parametrize("is_additive", [False, True])
+def test_scores_of_larger_sets_agree_with_models_fitted_fold_by_fold(is_additive, monkeypatch):
+    monkeypatch.setattr(shift_families, "ROUGHLY", 1e-8)
+    codes = CODES.copy()
+    codes[::9, 1], codes[::11, 2] = UNKNOWN, UNKNOWN
+    weight = np.random.default_rng(1).integers(1, 3, size=N).astype(float)
+    scorer = shift_scorer(codes, CARDS, weight)
+    scorer._additive.update(dict.fromkeys(range(4), is_additive))
+    (found,) = scorer.score([Family(2, (0, 1), -np.inf)])
+    trees, expected = scorer._trees, 0.0
+    for fold in trees.folds(trees.C, trees.C_shared):
+        C = trees.C if is_additive else trees.C_shift
+        family = shift_families.ShiftFamily(codes[:, 2], 2, codes[:, :2], (2, 3), is_additive)
+        shifts = family.fit(trees.leading, fold.shared[2], weight * fold.kept, C=C, tol=1e-8)
+        for row in np.flatnonzero((fold.held > 0) & (codes[:, 2] != UNKNOWN)):
+            logit = fold.alone[2][0, row]
+            if (codes[row, :2] != UNKNOWN).all():
+                theta = shifts.theta[3 * codes[row, 0] + codes[row, 1], 0]
+                logit = fold.shared[2][0, row] + theta[:-1] @ trees.leading[row] + theta[-1]
+            expected -= weight[row] * fold.held[row] * np.log1p(np.exp(-logit if codes[row, 2] else logit))
+    assert found == pytest.approx(expected - np.log(7), abs=1e-4)
+
+
+def many_labels(n=240, m=24, seed=0):
+    """Chains of labels in which each follows from the two before it."""
+    rng = np.random.default_rng(seed)
+    X, labels = rng.normal(size=(n, 3)), (rng.random((n, m)) < 0.5).astype(int)
+    for j in range(2, m):
+        labels[:, j] ^= labels[:, j - 1] & labels[:, j - 2] & (rng.random(n) < 0.9)
+    return X, labels
+
+
+@pytest.fixture(scope="module")
+def wide():
+    X, labels = many_labels()
+    return BayesNetClassifier(random_state=0, progress=False).fit(X, labels), X, labels
+
+
+def test_with_many_class_variables_the_score_is_no_less_than_that_of_the_tree(wide):
+    model, X, labels = wide
+    tree = TreeClassifier().fit(X, labels)
+    m, edges = labels.shape[1], sum(map(len, tree.parents_))
+    held_out = tree.scores_.sum() + sum(tree.gains_[p[0], i] for i, p in enumerate(tree.parents_) if p)
+    assert model.found_.score >= held_out - edges * np.log(m) - 1e-6
+    assert not model.proven_
+    assert model.gap_ == np.inf
+    assert model.candidates_.n_scored < m * (1 + (m - 1) + 35)
+    for child in range(m):  # sets are made of parents that gain by themselves
+        single = {p[0] for p, _ in model.candidates_.scores.candidates(child) if len(p) == 1}
+        assert all(set(p) <= single for p, _ in model.candidates_.scores.candidates(child))
+
+
+def test_all_sets_are_scored_if_nothing_is_to_be_listed():
+    X, labels = many_labels(n=80, m=20)
+    model = BayesNetClassifier(max_parents=1, shortlist=None, progress=False).fit(X, labels)
+    assert model.candidates_.n_scored == 20 * 20
+    assert model.proven_
+
+
+def test_the_tree_is_there_however_little_time_there_is(monkeypatch):
+    X, labels = many_labels()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TupletWarning)
+        model = BayesNetClassifier(time_budget=1e-9, random_state=0, progress=False).fit(X, labels)
+    tree = BayesNetClassifier(max_parents=1, random_state=0, progress=False).fit(X, labels)
+    assert model.candidates_.stopped == "deadline"
+    assert model.found_.score >= tree.found_.score - 1e-9
+    assert np.isfinite(model.predict_joint(X).log_prob(labels)).all()
+
+
+def test_other_classifiers_are_screened_by_residuals():
+    X, labels = many_labels()
+    model = BayesNetClassifier(MixedNaiveBayes(), max_parents=2, random_state=0, progress=False).fit(
+        X, labels
+    )
+    assert model.candidates_.n_scored < 24 * (1 + 8 + 15)
+    assert not model.proven_
+    assert is_acyclic(model.parents_)
+    assert any(model.parents_)
+
+
+def test_residuals_show_what_is_linked_given_x():
+    rng = np.random.default_rng(0)
+    codes = rng.integers(2, size=(500, 12))
+    codes[:, 3] = np.where(rng.random(500) < 0.8, codes[:, 7], codes[:, 3])
+    codes[::5, 4] = UNKNOWN
+    found = linked_pairs([np.full((500, 2), 0.5)] * 12, codes, None)
+    assert found[3, 7]
+    assert found[7, 3]
+    assert not found.diagonal().any()
+    assert found.sum() < 12
+    weighted = linked_pairs([np.full((500, 2), 0.5)] * 12, codes, np.ones(500))
+    assert (weighted == found).all()
+
+
+def test_a_screen_lists_what_it_says():
+    """Against a slow version: all sets of allowed parents, the larger ones of the six best."""
+    m, rng = 10, np.random.default_rng(2)
+    allowed = rng.random((m, m)) < 0.8
+    np.fill_diagonal(allowed, False)
+    gains = rng.normal(size=(m, m))
+
+    class Sums:
+        bound = None
+
+        def score(self, families):
+            return iter([gains[list(f.parents), f.child].sum() for f in families])
+
+    screen = Screen(Sums(), allowed, [(1, 0)])
+    rules = {"required": [(1, 0)], "forbidden": []}
+    found = learning.candidate_parent_sets(m, 4, screen.score, bound=screen.bound, **rules)
+    for child in range(m):
+        needed = (1,) if child == 0 else ()
+        free = [j for j in range(m) if j != child and j not in needed and allowed[j, child]]
+        best = sorted((j for j in free if gains[j, child] > 0), key=lambda j: -gains[j, child])[:6]
+        larger = [s for size in range(2, 5 - len(needed)) for s in itertools.combinations(best, size)]
+        expected = [(), *[(j,) for j in free if gains[j, child] > 0], *larger]
+        listed = {parents for parents, _ in found.scores.candidates(child)}
+        assert listed == {tuple(sorted((*some, *needed))) for some in expected}
+
+
+def test_of_many_rows_a_sample_is_scored_and_all_are_fitted(monkeypatch):
+    monkeypatch.setattr(shift_families, "SCORED_ROWS", 200)
+    model = BayesNetClassifier(random_state=0).fit(X, Y)
+    again = BayesNetClassifier(random_state=1).fit(X, Y)
+    assert model.parents_ == again.parents_
+    assert sum(map(len, model.parents_)) >= 2
+    scorer = shift_scorer(CODES, CARDS)
+    assert len(scorer._scores.codes) == 200
+    local = scorer.model(2, (0, 1))
+    fitted = local.base_.frequencies[0]  # of all rows
+    ones = C.sum()
+    assert fitted == pytest.approx([np.log(ones + 1) - np.log(N - ones + 1)])
+    listed = BayesNetClassifier(shortlist=2, random_state=0).fit(X, Y)
+    assert np.isfinite(listed.predict_joint(X).log_prob(Y)).all()
+
+
+def test_sets_with_more_intercepts_than_rows_are_left_out():
+    codes = np.column_stack([np.arange(60) % 9, np.arange(60) // 7, np.arange(60) % 2])
+    scorer = shift_scorer(codes, (9, 9, 2))
+    assert scorer.bound(0, (1,)) == -np.inf
+    assert scorer.bound(2, (0,)) == np.inf
+    model = BayesNetClassifier(required=[(0, 1)]).fit(X[:60], codes)
+    assert 0 in model.parents_[1]
+    assert np.isfinite(model.predict_joint(X[:60]).log_prob(codes)).all()
+
+
+def test_weights_count_rows_in_networks_of_shifts():
+    counts = np.random.default_rng(3).integers(1, 3, size=N)
+    weighted = BayesNetClassifier(random_state=0).fit(X, Y, sample_weight=counts)
+    repeated = BayesNetClassifier(random_state=0).fit(
+        np.repeat(X, counts, axis=0), Y.loc[Y.index.repeat(counts)]
+    )
+    assert weighted.parents_ == repeated.parents_
+    assert weighted.found_.score == pytest.approx(repeated.found_.score, abs=1.0)
+
+
+def test_many_class_variables_have_small_tables():
+    assert _width_limit("auto", (2,) * 19) == 15
+    assert _width_limit("auto", (2,) * 160) == 8
+    assert _width_limit("auto", (300,) * 160) == 1
+    assert _width_limit(None, (2,) * 160) is None
+    assert _width_limit(3, (2,) * 160) == 3

@@ -364,6 +364,18 @@ def test_a_deadline_leaves_at_least_the_smallest_sets():
     assert [found.scores.candidates(child)[0][0] for child in range(4)] == [()] * 4
 
 
+def test_certain_sets_are_scored_whatever_the_deadline():
+    problem = Penalised(1, 4, 3, 0.0)
+    late = {"bound": problem.bound, "deadline": time.monotonic() - 1}
+    found = candidate_parent_sets(4, 3, problem.score, certain=1, **late)
+    single = candidate_parent_sets(4, 1, problem.score, bound=problem.bound)
+    assert found.stopped == "deadline"
+    assert found.n_scored == single.n_scored
+    for child in range(4):
+        assert found.scores.candidates(child) == single.scores.candidates(child)
+    assert not candidate_parent_sets(4, 3, problem.score, certain=3, **late).stopped
+
+
 def test_scores_that_are_no_numbers_and_too_many_required_parents_are_named():
     with pytest.raises(InputError, match="variable 0 with parents \\(\\) got the score nan"):
         candidate_parent_sets(2, 1, lambda families: [np.nan for _ in families])

@@ -35,6 +35,7 @@ from tuplet.structure import (
 from tuplet.structure.integer import LEAST_EXCESS, cluster_cut, violated_clusters
 from tuplet.structure.kernels import climb
 from tuplet.structure.search import drop_hopeless, group_bound, lift_parents, project, strong_components
+from tuplet.structure.trees import listed_forest
 
 few = examples(25)
 
@@ -129,6 +130,23 @@ def test_order_search_is_reproducible_and_heeds_the_clock(some_scores):
         assert first[1] == pytest.approx(best)
         hurried = search_orders(scores, random_state=3, deadline=time.monotonic() - 1)
         assert hurried == search_orders(scores, random_state=3, n_starts=1)
+
+
+@given(local_scores(always_empty=False), st.integers(0, 3))
+@examples(25)
+def test_searches_score_no_less_than_the_best_forest(scores, width):
+    forest = listed_forest(scores)
+    networks = [network_of(masks) for masks in all_networks(scores.n_variables)]
+    narrow = [score_of(network, scores) for network in networks if max(map(len, network)) <= 1]
+    if forest is None:
+        assert any(scores.value(child, ()) == -np.inf for child in range(scores.n_variables))
+        return
+    reached = score_of(forest, scores)
+    assert reached == pytest.approx(max(narrow))
+    assert search_orders(scores, n_starts=1, start=forest)[1] >= reached - 1e-9
+    if moral_width(forest) <= width:
+        assert search_bounded(scores, width, n_rounds=1, start=forest)[1] >= reached - 1e-9
+    assert find_dag(scores, method="order", time_limit=1e-9).score >= reached - 1e-9
 
 
 def test_more_than_64_variables():

@@ -1,7 +1,8 @@
 """Local models: p(y_j | x, y_parents) from any scikit-learn classifier.
 
 `LocalModel` is the contract, `StackedModel` the form with parents as inputs, `SplitModel` the one with a
-classifier for each configuration of the parents. `SmoothedClassifier` is the one place where probabilities
+classifier for each configuration of the parents, `ShiftModel` the one in which parents shift the logits of
+logistic regressions. `SmoothedClassifier` is the one place where probabilities
 are completed, calibrated and kept away from zero, `default_estimator` what `estimator=None` means everywhere,
 `MixedNaiveBayes` a classifier for numbers and categories. `FamilyScorer` scores sets of parents.
 

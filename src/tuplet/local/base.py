@@ -92,6 +92,13 @@ class LocalModel(ABC):
         X may be rows of the `PreparedFeatures` that the model was fitted to.
         """
 
+    def prepare(self, X: Features) -> Features:
+        """Return what the models of one network have in common for the rows of X, or X itself.
+
+        All of them take it in the place of X, so that it is computed once.
+        """
+        return X
+
     def log_table(self, X: Features, observed: Codes | None = None) -> Floats:
         """Log-probabilities for every value of the parents, shape (*parent_cards, k, n): a factor's table.
 

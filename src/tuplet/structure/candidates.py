@@ -75,6 +75,7 @@ def candidate_parent_sets(
     forbidden: Iterable[Edge] = (),
     progress: Callable[[int, int], None] | None = None,
     deadline: float | None = None,
+    certain: int = 0,
 ) -> Candidates:
     """Score all sets of up to `max_parents` parents that can be part of a best network.
 
@@ -99,6 +100,8 @@ def candidate_parent_sets(
     deadline : float, optional
         Value of `tuplet.core.clock.now()` after which no more sets are scored. The smallest set of every
         child is scored in any case, so that there is always a network.
+    certain : int
+        Sets with up to so many parents more than the smallest are scored whatever the deadline.
 
     Returns
     -------
@@ -128,7 +131,7 @@ def candidate_parent_sets(
                 f" max_parents={max_parents}.",
                 variable=child,
             )
-    levels = _Levels(rules, max_parents, bound)
+    levels = _Levels(rules, max_parents, bound, certain)
     stopped = levels.run(score, progress, deadline)
     return Candidates(
         LocalScores.of(levels.kept),
@@ -142,9 +145,9 @@ def candidate_parent_sets(
 class _Levels:
     """The sets of every child, from its required parents upwards. Keys are the free parents only."""
 
-    def __init__(self, rules: EdgeRules, max_parents: int, bound: Bound | None) -> None:
+    def __init__(self, rules: EdgeRules, max_parents: int, bound: Bound | None, certain: int) -> None:
         m = len(rules.required)
-        self.rules, self.max_parents, self.bound = rules, max_parents, bound
+        self.rules, self.max_parents, self.bound, self.certain = rules, max_parents, bound, certain
         self.free = [rules.free(child) for child in range(m)]
         self.kept: list[_Sets] = [{} for _ in range(m)]
         # Of the present level: the best score among a set and its subsets, and the bounds of planned sets.
@@ -164,7 +167,7 @@ class _Levels:
                     self._note(child, free, floor, float(value))
                     if progress is not None:
                         progress(self.n_scored, n_planned)
-                    late = clock.is_over(deadline)
+                    late = len(free) > self.certain and clock.is_over(deadline)
                     if late and all(self.kept) and self.n_scored < n_planned:
                         return "deadline"
                 planned = self._next(level, deadline)
@@ -218,6 +221,7 @@ class _Levels:
         best of all below them.
         """
         size = len(level[0][1]) + 1
+        deadline = None if size <= self.certain else deadline
         planned: _Level = []
         bounds: list[_Sets] = [{} for _ in self.best]
         for child, best in enumerate(self.best):

@@ -9,7 +9,7 @@ from tuplet.core import clock
 from tuplet.core.typing import Seed
 from tuplet.structure.kernels import climb
 from tuplet.structure.local_scores import LocalScores
-from tuplet.structure.parents import ParentSets, score_of
+from tuplet.structure.parents import ParentSets, score_of, topological_order
 
 Ints = npt.NDArray[np.int64]
 
@@ -21,6 +21,7 @@ def search_orders(
     scores: LocalScores,
     *,
     n_starts: int = 100,
+    start: ParentSets | None = None,
     random_state: Seed = None,
     deadline: float | None = None,
 ) -> tuple[ParentSets, float]:
@@ -35,6 +36,8 @@ def search_orders(
     scores : LocalScores
     n_starts : int
         Number of climbs.
+    start : ParentSets, optional
+        A network whose order is the first one; the answer scores no less.
     random_state : int, Generator or None
     deadline : float, optional
         Value of `tuplet.core.clock.now()` after which no further climb starts. The first is always made.
@@ -47,7 +50,8 @@ def search_orders(
     """
     rng = np.random.default_rng(random_state)
     least = 1e-12 * (1.0 + np.abs(scores.values[scores.starts[:-1]]).sum())
-    best_order, best_families, best_score = scores.feasible_order(), np.empty(0, np.int64), -np.inf
+    best_order = scores.feasible_order() if start is None else np.array(topological_order(start), np.int64)
+    best_families, best_score = np.empty(0, np.int64), -np.inf
     for k in range(max(1, n_starts)):
         if k and clock.is_over(deadline):
             break

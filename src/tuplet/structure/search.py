@@ -23,6 +23,7 @@ from tuplet.structure.kernels import best_within, extend_table, flip
 from tuplet.structure.local_scores import LocalScores
 from tuplet.structure.orders import search_orders
 from tuplet.structure.parents import ParentSets, moral_width, score_of
+from tuplet.structure.trees import listed_forest
 
 Method: TypeAlias = Literal["auto", "exact", "integer", "order"]
 """Searches by name; see `find_dag`."""
@@ -147,8 +148,13 @@ def _any_width(
     scores: LocalScores, method: Method, deadline: float, rng: np.random.Generator
 ) -> tuple[Solution, str]:
     """Search without regard to width: a quick network first, then group by group what could be better."""
-    n_starts = max(100, 10 * scores.n_variables)
-    start, reached = search_orders(scores, n_starts=n_starts, random_state=rng, deadline=deadline)
+    start, reached = search_orders(
+        scores,
+        n_starts=max(100, 10 * scores.n_variables),
+        start=listed_forest(scores),
+        random_state=rng,
+        deadline=deadline,
+    )
     if method == "order":
         return Solution(start, group_bound(scores, start), False), "order"
     rest = drop_hopeless(scores, reached)

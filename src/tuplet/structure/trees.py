@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from tuplet.core.exceptions import InputError
-from tuplet.core.typing import Floats
+from tuplet.core.typing import UNKNOWN, Floats
 from tuplet.structure.parents import Edge, EdgeRules, ParentSets
+
+if TYPE_CHECKING:
+    from tuplet.structure.local_scores import LocalScores
 
 Ints = npt.NDArray[np.intp]
 
@@ -55,6 +59,26 @@ def best_forest(
     rules = EdgeRules.of(len(table), required, forbidden)
     parents = _arborescence(_with_root(table, rules))
     return tuple(() if p == 0 else (int(p) - 1,) for p in parents[1:])
+
+
+def listed_forest(scores: LocalScores) -> ParentSets | None:
+    """Return the best forest of the listed candidates; None where a variable must have parents.
+
+    Examples
+    --------
+    >>> from tuplet.structure.local_scores import LocalScores
+    >>> listed_forest(LocalScores.of([{(): -3.0, (1,): -1.0}, {(): -2.0, (0,): -1.5}]))
+    ((1,), ())
+    """
+    m, sizes = scores.n_variables, (scores.parents != UNKNOWN).sum(axis=1)
+    alone, single = np.flatnonzero(sizes == 0), np.flatnonzero(sizes == 1)
+    if len(alone) < m:
+        return None
+    gains, base = np.full((m, m), -np.inf), np.empty(m)
+    base[scores.children[alone]] = scores.values[alone]
+    children = scores.children[single]
+    gains[scores.parents[single].max(axis=1, initial=0), children] = scores.values[single] - base[children]
+    return best_forest(gains)
 
 
 def _with_root(gains: Floats, rules: EdgeRules) -> Floats:

@@ -47,6 +47,7 @@ OBJECTS: dict[str, str] = {
     "SparseColumns": "tuplet.local.columns:SparseColumns",
     "Shifts": "tuplet.local.shifts:Shifts",
     "SmoothedClassifier": "tuplet.local.calibration:SmoothedClassifier",
+    "ShiftModel": "tuplet.local.shift_model:ShiftModel",
     "SplitBase": "tuplet.local.prepared:Base",
     "SplitModel": "tuplet.local.split:SplitModel",
     "StackedModel": "tuplet.local.stacked:StackedModel",

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, cast, final, get_args
 
 import numpy as np
 import pandas as pd
+from scipy import sparse
 
 from tuplet.core import clock
 from tuplet.core.clock import TimeBudget
-from tuplet.core.limits import ENUMERATION_LIMIT
+from tuplet.core.exceptions import InputError
+from tuplet.core.limits import ENUMERATION_LIMIT, largest_array
 from tuplet.core.parameters import FUNCTION, Having, Number, Whole, declare
 from tuplet.core.progress import Show
 from tuplet.core.typing import Codes, Floats, Seed
@@ -24,17 +27,20 @@ from tuplet.models.bayesnet.learning import (
     find_candidates,
     find_graph,
     gap_of,
-    list_size,
+    is_slow,
     make_scorer,
+    offered_sets,
     possible_roles,
-    shortlisted,
+    prefers_feature_parents,
 )
 from tuplet.models.bayesnet.mixed_families import MixedFamilyScorer, Role
 from tuplet.models.bayesnet.network import ColumnKinds, FeatureViews, FittedNetwork, Graph
+from tuplet.models.bayesnet.screening import SCREEN_FROM
+from tuplet.models.bayesnet.shift_families import SCORED_ROWS, ShiftScorer
 from tuplet.models.explanation import LocalNetwork
 from tuplet.models.given_edges import Pairs, given_edges
 from tuplet.space.features.encoding import FeatureEncoder
-from tuplet.space.features.inputs import Features, n_rows
+from tuplet.space.features.inputs import Features, n_rows, take_rows
 from tuplet.structure.search import Method
 
 if TYPE_CHECKING:
@@ -43,35 +49,48 @@ if TYPE_CHECKING:
 _WIDEST_TABLE = ENUMERATION_LIMIT
 """Cells of the largest table that prediction needs for a row, unless `max_width` is given."""
 
+_ALL_TABLES = 2**17
+"""Cells of all tables where sets of parents are screened: with 80 labels, tables of 65,536 cells each made
+marginals ten times slower, and held-out rows no more likely."""
+
 
 @final
 class BayesNetClassifier(JointClassifier):
     """A Bayesian network over the class variables given x: p(y | x) = prod_j p(y_j | x, y_parents(j)).
 
-    Every local distribution is any classifier. The graph is the one with the best score of all that have at
-    most `max_parents` parents each: proven to be so, or with the gap that is left (paper term: generalised
-    Bayesian network classifier, GBNC).
+    Every local distribution is any classifier. Up to 19 class variables, the graph is the one with the best
+    score of all that have at most `max_parents` parents each: proven to be so, or with the gap that is left
+    (paper term: generalised Bayesian network classifier, GBNC). From 20 on, sets of parents are screened;
+    see the notes.
 
     Parameters
     ----------
     estimator : classifier, or mapping of names to classifiers, optional
-        Any scikit-learn classifier with `predict_proba`; `default_estimator()`, imputed and standardised
-        logistic regression, if None: its many fits run compiled, and are by far the fastest.
+        Any scikit-learn classifier with `predict_proba`. None means logistic regression on imputed and
+        standardised features, with penalties that are chosen by held-out rows: its many fits run compiled,
+        and are by far the fastest.
     max_parents : int
         Largest number of parents of a class variable.
-    parametrisation : {"auto", "split", "inputs"}
-        How parents enter: "split" has a classifier for each of their configurations, as the paper does;
-        "inputs" gives them to one classifier as one-hot columns; "auto" takes for each variable what scores
-        more.
+    parametrisation : {"auto", "shift", "split", "inputs"}
+        How parents enter. "shift" shifts the coefficients of the model without parents, as `TreeClassifier`
+        does: by an amount for each configuration, or, if that predicts held-out rows better, by one amount
+        for all configurations and an effect of each parent; only without `estimator`. "split" has a
+        classifier for each configuration, as the paper does; "inputs" gives parents to one classifier as
+        one-hot columns. "auto" is "shift" if that is possible, and otherwise takes of the other two, for each
+        variable, what scores more.
     criterion : {"auto", "bic", "bic-true", "aic", "aic-true", "cv"} or callable
         What the graph maximises; see `FamilyScorer`. "bic" is the paper's, which does not count the weights
-        of the features; "cv" is the log-likelihood of rows held out. "auto" is "bic" for logistic
-        regressions and naive Bayes, "cv" otherwise.
+        of the features; "cv" is the log-likelihood of rows held out. "auto" is "cv" for shifts, "bic" for
+        other logistic regressions and naive Bayes, and "cv" otherwise. Shifts have "cv" only, less the
+        logarithm of the number of sets of up to the same size, since the best of many sets looks good by
+        chance; a criterion other than "auto" and "cv" excludes them.
     discrete_as : {"auto", "inputs", "parents", "both"}
         How discrete features enter: "inputs" one-hot, or as the estimators take them; "parents" as further
         parents of class variables, kept from the classifiers, as the paper does; or "both". "auto" takes for
         each class variable what predicts held-out rows best; see `MixedFamilyScorer`. Without any other
-        features, "parents" gives smoothed frequencies for each configuration.
+        features, "parents" gives smoothed frequencies for each configuration. For shifts, discrete features
+        are inputs: "parents" and "both" exclude them, and "auto" does so if a dozen class variables, without
+        class parents, are predicted better with features as parents.
     discrete_features : sequence of int or str
         Positions or names of columns of numbers that are discrete features, besides the columns of a frame
         that are text, categories or booleans: those always are.
@@ -80,17 +99,20 @@ class BayesNetClassifier(JointClassifier):
     shortlist : int, None or "auto"
         Number of sets of parents that are scored for each class variable, with all their subsets: those that
         promise most by a cheap guess (see `Shortlist`). None scores all. "auto" does so too, except where
-        the criterion is "cv" and classifiers are others than logistic regressions: then the list has 5.
+        the criterion is "cv" and classifiers are others than logistic regressions: then the list has 5; and
+        except from 20 class variables on, where sets are screened.
     required, forbidden : sequence of (parent, child)
         Edges that must or must not be there, by names or positions of the class variables.
     method : {"auto", "exact", "integer", "order"}
         Search of the graph; see `tuplet.structure.find_dag`.
     max_width : int, None or "auto"
         Largest width of the moral graph, which decides what prediction costs. "auto" keeps tables of a row
-        below 65,536 cells; None allows any.
+        below 65,536 cells, and from 20 class variables on those of all variables below 131,072 in total; None
+        allows any.
     time_budget : float, optional
         Seconds for `fit`, about half of them for scores and the rest for the search; what is found by then
-        is a valid model.
+        is a valid model. With shifts, everything that the best tree needs is scored in any case, and the
+        answer scores no less than that tree. None sets no limit to the scores, and a minute to the search.
     engine : Engine, optional
         How the joint distribution is queried; `Exact()` by default.
     n_jobs : int, optional
@@ -115,15 +137,27 @@ class BayesNetClassifier(JointClassifier):
     candidates_ : Candidates
         Local scores of all sets of parents that can matter, and how many were scored and skipped.
     proven_ : bool
-        Whether no graph is better: the search has a proof, and no set of parents was left out.
+        Whether no graph is better: the search has a proof, and no set of parents was left out by a screening,
+        a shortlist, the time budget or an interrupt. `found_.proven` is about the sets that were scored.
     gap_ : float
         How much higher the score of any graph can be, at most; infinity where nothing is known of sets that
-        were left out.
+        were left out, as after a screening.
     seconds_ : dict
         Wall time of the phases "scores", "search" and "models".
 
     Notes
     -----
+    From 20 class variables on, with `shortlist="auto"`, each class variable has at most 8 single parents that
+    are scored: those whose residuals, of the models without parents, are most correlated with its own, by
+    more than two standard errors (with shifts all up to 25 class variables). Sets of several parents are made
+    of the 6 that gain most by themselves; a parent that gains nothing by itself is in none. The search starts
+    from the best forest of single parents. `shortlist=None` scores all sets.
+
+    Beyond 50,000 rows shifts are scored by a random sample of so many rows, always the same; the models are
+    fitted to all rows.
+
+    With shifts, sets are left out for which a class variable has more intercepts than there are rows.
+
     A configuration that is rare, empty or lacks labels backs off to the model without parents, so no label
     has probability zero. A row whose value of a feature parent is missing or new has the probabilities of
     the model with the class parents alone; missing values that occur in training are a category of their own.
@@ -150,7 +184,7 @@ class BayesNetClassifier(JointClassifier):
     _parameters = declare(
         "estimator required forbidden n_jobs random_state progress",
         max_parents=Whole(at_least=0),
-        parametrisation=("auto", *PARAMETRISATIONS),
+        parametrisation=("auto", "shift", *PARAMETRISATIONS),
         criterion=(*get_args(Score), FUNCTION),
         discrete_as=("auto", *get_args(Role)),
         discrete_features=Having("a sequence of names or positions of columns", "__iter__"),
@@ -167,7 +201,7 @@ class BayesNetClassifier(JointClassifier):
         estimator: Any = None,
         *,
         max_parents: int = 3,
-        parametrisation: Literal["auto", "split", "inputs"] = "auto",
+        parametrisation: Literal["auto", "shift", "split", "inputs"] = "auto",
         criterion: Any = "auto",
         discrete_as: Literal["auto", "inputs", "parents", "both"] = "auto",
         discrete_features: Sequence[int | str] = (),
@@ -225,12 +259,23 @@ class BayesNetClassifier(JointClassifier):
         budget, rng = TimeBudget(self.time_budget or np.inf), np.random.default_rng(self.random_state)
         scorer = self._scorer(X, codes, sample_weight, budget.after(budget.seconds / 2), rng)
         size = min(self.max_parents, self.space_.n_variables - 1)
-        listed = list_size(self.shortlist, self.criterion, self._estimators(self.space_.names))
-        offered = shortlisted(
-            scorer, listed, self.space_.cards, max_parents=size, weight=sample_weight, **rules
+        offered = offered_sets(
+            scorer,
+            self.shortlist,
+            is_slow(self.criterion, self._estimators(self.space_.names)),
+            self.space_.cards,
+            max_parents=size,
+            weight=sample_weight,
+            **rules,
         )
         self.candidates_ = find_candidates(
-            offered, self.space_.n_variables, size, budget=budget, show=self.progress, **rules
+            offered,
+            self.space_.n_variables,
+            size,
+            budget=budget,
+            certain=int(isinstance(scorer, ShiftScorer)),
+            show=self.progress,
+            **rules,
         )
         scored = clock.now()
         self.found_ = find_graph(
@@ -262,11 +307,44 @@ class BayesNetClassifier(JointClassifier):
         sample_weight: Floats | None,
         deadline: float | None,
         rng: np.random.Generator,
-    ) -> MixedFamilyScorer:
-        estimators = self._estimators(self.space_.names)
+    ) -> MixedFamilyScorer | ShiftScorer:
+        """Return the scorer of the parametrisation; "auto" leaves a choice where features may be parents."""
         roles = possible_roles(
-            self._views, self.discrete_as, estimators, self.criterion, self.max_feature_parents
+            self._views,
+            self.discrete_as,
+            self._estimators(self.space_.names),
+            self.criterion,
+            self.max_feature_parents,
         )
+        mixed = partial(self._mixed_scorer, roles, deadline=deadline, rng=rng)
+        if not self._is_shifted(X):
+            return mixed(X, codes, sample_weight)
+        shifts = ShiftScorer(
+            self._views.inputs(X, "inputs"),
+            codes,
+            self.space_.cards,
+            sample_weight,
+            screening=None if self.shortlist is None else "auto",
+            n_jobs=self.n_jobs,
+        )
+        if self.parametrisation == "shift" or len(roles) == 1:
+            return shifts
+        rows = shifts.rows
+        some = None if sample_weight is None else sample_weight[rows]
+        if prefers_feature_parents(mixed(take_rows(X, rows), codes[rows], some), shifts):
+            return mixed(X, codes, sample_weight)
+        return shifts
+
+    def _mixed_scorer(
+        self,
+        roles: Sequence[Role],
+        X: Features,
+        codes: Codes,
+        sample_weight: Floats | None,
+        *,
+        deadline: float | None,
+        rng: np.random.Generator,
+    ) -> MixedFamilyScorer:
         return make_scorer(
             self._views,
             roles,
@@ -276,12 +354,29 @@ class BayesNetClassifier(JointClassifier):
             max_features=self.max_feature_parents,
             deadline=deadline,
             rng=rng,
-            estimators=estimators,
+            estimators=self._estimators(self.space_.names),
             parametrisation=self.parametrisation,
             score=self.criterion,
             sample_weight=sample_weight,
             n_jobs=self.n_jobs,
         )
+
+    def _is_shifted(self, X: Features) -> bool:
+        """Whether parents shift the logits of models without parents: chosen, and possible."""
+        if self.parametrisation not in ("auto", "shift"):
+            return False
+        wrong = None
+        if any(each is not None for each in self._estimators(self.space_.names)):
+            wrong = "estimator must be None: shifts are those of logistic regressions"
+        elif callable(self.criterion) or self.criterion not in ("auto", "cv"):
+            wrong = 'criterion must be "auto" or "cv": there are scores of held-out rows alone'
+        elif self.discrete_as not in ("auto", "inputs"):
+            wrong = 'discrete_as must be "auto" or "inputs"'
+        elif sparse.issparse(X) and min(n_rows(X), SCORED_ROWS) * self.n_features_in_ > largest_array():
+            wrong = "X must not be a sparse matrix that is too large for a dense table"
+        if wrong and self.parametrisation == "shift":
+            raise InputError(f'BayesNetClassifier: with parametrisation="shift", {wrong}.')
+        return wrong is None
 
     # -- prediction ---------------------------------------------------------------------------------------
 
@@ -339,5 +434,6 @@ def _width_limit(max_width: Any, cards: Sequence[int]) -> int | None:
     """Return the largest width; for "auto" the one at which a table of any w + 1 variables stays small."""
     if max_width != "auto":
         return None if max_width is None else int(max_width)
-    cells = np.cumprod(sorted(map(float, cards), reverse=True))
-    return max(1, int((cells <= _WIDEST_TABLE).sum()) - 1)
+    most = _WIDEST_TABLE if len(cards) < SCREEN_FROM else min(_WIDEST_TABLE, _ALL_TABLES / len(cards))
+    log_cells = np.cumsum(np.log2(sorted(cards, reverse=True)))  # the product of many would overflow
+    return max(1, int((log_cells <= np.log2(most) + 1e-9).sum()) - 1)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, combinations
-from typing import Any, Protocol, final, get_args
+from typing import Any, final, get_args
 
 import numpy as np
 
@@ -20,6 +20,8 @@ from tuplet.local.families import FamilyScorer, resolve_criterion
 from tuplet.local.logistic import is_logistic_pipeline
 from tuplet.models.bayesnet.mixed_families import MixedFamilyScorer, Role
 from tuplet.models.bayesnet.network import FeatureViews
+from tuplet.models.bayesnet.screening import SCREEN_FROM, Mask, Scorer, Screen, linked_pairs
+from tuplet.models.bayesnet.shift_families import ShiftScorer
 from tuplet.space.features.inputs import Features
 from tuplet.structure.candidates import Candidates, Family, candidate_parent_sets
 from tuplet.structure.parents import Edge
@@ -30,6 +32,9 @@ _FOLDS, _FEW_FOLDS = 5, 3
 
 _LISTED = 5
 """Sets of parents for each class variable that slow classifiers are scored with."""
+
+_JUDGES = 12
+"""Largest number of class variables that a choice for all of them is made by."""
 
 _LAST = 1.0
 """Seconds that the search has in any case, however late it is, or after an interrupt."""
@@ -43,17 +48,6 @@ _ROUNDS = 10
 
 _PSEUDO = 1.0
 """Rows, spread as the model without parents has it, that each configuration is given beforehand."""
-
-
-class Scorer(Protocol):
-    """Scores of families; see `FamilyScorer`."""
-
-    def score(self, families: Sequence[Family]) -> Iterator[float]:
-        """Yield the score of each family in turn."""
-
-    @property
-    def bound(self) -> Callable[[int, tuple[int, ...]], float] | None:
-        """(child, parents) -> bound on the score of these parents and all their supersets, or None."""
 
 
 def possible_roles(
@@ -82,7 +76,7 @@ def make_scorer(
 ) -> MixedFamilyScorer:
     """Return a scorer with one `FamilyScorer` for each role, all with the same folds and seeds."""
     features, seed, scorers = views.codes(X), int(rng.integers(2**31 - 1)), {}
-    n_folds = _FEW_FOLDS if _is_slow(settings["score"], settings["estimators"]) else _FOLDS
+    n_folds = _FEW_FOLDS if is_slow(settings["score"], settings["estimators"]) else _FOLDS
     for role in roles:
         plain = role == "inputs"
         scorers[role] = FamilyScorer(
@@ -97,16 +91,49 @@ def make_scorer(
     return MixedFamilyScorer(scorers, codes, features.shape[1], max_features, deadline)
 
 
-def shortlisted(scorer: MixedFamilyScorer, size: int | None, cards: Sequence[int], **settings: Any) -> Scorer:
-    """Return a scorer of so many sets for each child, of all if that is None."""
-    return scorer if size is None else Shortlist(scorer, scorer.codes, cards, size, **settings)
+def prefers_feature_parents(mixed: MixedFamilyScorer, shifts: ShiftScorer) -> bool:
+    """Return whether held-out rows are predicted better with discrete features as parents than by shifts.
+
+    Judged by a dozen class variables without class parents.
+    """
+    m = mixed.codes.shape[1]
+    chosen = np.unique(np.linspace(0, m - 1, min(m, _JUDGES)).round().astype(int)).tolist()
+    if all(mixed.role_of(child) == "inputs" for child in chosen):
+        return False
+    return sum(mixed.held_out(child) for child in chosen) > shifts.edges.alone[chosen].sum()
 
 
-def list_size(shortlist: Any, criterion: Any, estimators: Sequence[Any]) -> int | None:
-    """Return the size of a shortlist, None if there is none; "auto" has one where scores are slow."""
-    if shortlist == "auto":
-        return _LISTED if _is_slow(criterion, estimators) else None
-    return None if shortlist is None else int(shortlist)
+def offered_sets(
+    scorer: MixedFamilyScorer | ShiftScorer,
+    shortlist: Any,
+    is_slow: bool,
+    cards: Sequence[int],
+    *,
+    max_parents: int,
+    weight: Floats | None,
+    required: list[Edge],
+    forbidden: list[Edge],
+) -> Scorer:
+    """Return a scorer of the sets that are worth it: by a list if scores are slow, or screened if many."""
+    if shortlist == "auto" and not is_slow:
+        if len(cards) < SCREEN_FROM:
+            return scorer
+        return Screen(scorer, _allowed(scorer, weight), required)
+    if shortlist is None:
+        return scorer
+    size = _LISTED if shortlist == "auto" else int(shortlist)
+    codes = scorer.codes
+    if isinstance(scorer, ShiftScorer):
+        codes, weight = codes[scorer.rows], None if weight is None else weight[scorer.rows]
+    return Shortlist(scorer, codes, cards, size, max_parents, weight, required, forbidden)
+
+
+def _allowed(scorer: MixedFamilyScorer | ShiftScorer, weight: Floats | None) -> Mask:
+    """Return which single parents are scored where there are many class variables, (m, m)."""
+    if isinstance(scorer, ShiftScorer):
+        return np.isfinite(scorer.edges.given)
+    m = scorer.codes.shape[1]
+    return linked_pairs([scorer.without_parents(child) for child in range(m)], scorer.codes, weight)
 
 
 def find_candidates(
@@ -117,9 +144,13 @@ def find_candidates(
     required: list[Edge],
     forbidden: list[Edge],
     budget: TimeBudget,
+    certain: int,
     show: Show,
 ) -> Candidates:
-    """Score all sets of parents that can matter, or as many as half of the time allows."""
+    """Score all sets of parents that can matter, or as many as half of the time allows.
+
+    Sets of up to `certain` parents are scored in any case.
+    """
     with Progress("Scoring sets of parents", n_variables, show=show) as bar:
 
         def advance(done: int, planned: int) -> None:
@@ -135,6 +166,7 @@ def find_candidates(
             forbidden=forbidden,
             progress=advance,
             deadline=budget.after(budget.seconds / 2),
+            certain=certain,
         )
     if candidates.stopped:
         late = candidates.stopped == "deadline"
@@ -174,7 +206,7 @@ def _warn(what: str) -> None:
     warnings.warn(f"BayesNetClassifier: {what}.", TupletWarning, stacklevel=6)
 
 
-def _is_slow(criterion: Any, estimators: Sequence[Any]) -> bool:
+def is_slow(criterion: Any, estimators: Sequence[Any]) -> bool:
     """Return whether scores are cross-validated fits of something else than compiled regressions."""
     compiled = all(each is None or is_logistic_pipeline(each) for each in estimators)
     return not compiled and resolve_criterion(criterion, estimators) == "cv"
@@ -208,7 +240,7 @@ class Shortlist:
     required, forbidden : iterable of (parent, child)
     """
 
-    scorer: FamilyScorer | MixedFamilyScorer
+    scorer: FamilyScorer | MixedFamilyScorer | ShiftScorer
     codes: Codes
     cards: Sequence[int]
     size: int

@@ -93,6 +93,10 @@ class MixedFamilyScorer:
         """See `FamilyScorer.without_parents`."""
         return self.scorers[self.role_of(child)].without_parents(child)
 
+    def held_out(self, child: int) -> float:
+        """Log-likelihood of a child without class parents, with its features, in rows that were held out."""
+        return self.scorers[self.role_of(child)].held_out(child, self._numbers(child, ()))
+
     def features_of(self, child: int, parents: Sequence[int]) -> tuple[int, ...]:
         """Return the discrete features (numbered from 0) among the parents of a child with class parents."""
         m = self.codes.shape[1]

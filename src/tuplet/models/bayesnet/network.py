@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -18,7 +18,7 @@ from tuplet.core.exceptions import InputError
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.inference.factor import Factor
 from tuplet.local.base import LocalModel
-from tuplet.models.bayesnet.mixed_families import MixedFamilyScorer, Role
+from tuplet.models.bayesnet.mixed_families import Role
 from tuplet.space.features.discrete import DiscreteColumns, as_categories, declared_columns, named_columns
 from tuplet.space.features.encoding import FeatureEncoder, encoder_for
 from tuplet.space.features.estimators import name_of, takes_frames
@@ -135,6 +135,19 @@ def _part(X: Features, columns: Sequence[int]) -> Features:
 # -- the network -------------------------------------------------------------------------------------------
 
 
+class NetworkScorer(Protocol):
+    """What a network is made of, once its graph is known; see `MixedFamilyScorer`."""
+
+    def model(self, child: int, parents: Sequence[int], *, features: bool = True) -> LocalModel:
+        """Return the model of a child, fitted to all rows."""
+
+    def role_of(self, child: int) -> Role:
+        """Return how discrete features enter for a child."""
+
+    def strengths(self, child: int, parents: Sequence[int]) -> dict[int, float]:
+        """Return the discrete features that are parents of a child, with their strengths."""
+
+
 @dataclass(frozen=True)
 class FittedNetwork:
     """Models of all class variables.
@@ -163,7 +176,7 @@ class FittedNetwork:
     features: tuple[dict[int, float], ...]
 
     @classmethod
-    def fit(cls, views: FeatureViews, parents: ParentSets, scorer: MixedFamilyScorer) -> FittedNetwork:
+    def fit(cls, views: FeatureViews, parents: ParentSets, scorer: NetworkScorer) -> FittedNetwork:
         """Fit the models of a graph to all rows."""
         families = list(enumerate(parents))
         features = tuple(scorer.strengths(child, given) for child, given in families)
@@ -188,13 +201,17 @@ class FittedNetwork:
     def factors(self, X: Features) -> list[Factor]:
         """Return p(y_j | x, y_parents) of all rows as one factor for each class variable."""
         codes = self.views.codes(X)
-        inputs = {role: self.views.inputs(X, role) for role in set(self.roles)}
+        inputs = {role: self._inputs(X, role) for role in set(self.roles)}
         return [
             Factor(
                 (*given, child), self._log_table(child, inputs[role], codes[:, list(self.features[child])])
             )
             for child, (given, role) in enumerate(zip(self.parents, self.roles, strict=True))
         ]
+
+    def _inputs(self, X: Features, role: Role) -> Features:
+        """What the models of a role take, computed once for all of them."""
+        return self.models[self.roles.index(role)].prepare(self.views.inputs(X, role))
 
     def _log_table(self, child: int, X: Features, observed: Codes) -> Floats:
         """Table of a class variable for rows whose feature parents have these codes (n, f)."""
