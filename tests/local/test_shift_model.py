@@ -11,8 +11,9 @@ from scipy.special import log_softmax
 from draws import examples
 from tuplet.core.typing import UNKNOWN
 from tuplet.joint.base import all_outcomes
-from tuplet.local.shift_model import PrincipalRows, ShiftFamily, ShiftModel
-from tuplet.local.shifts import STRENGTH, PrincipalColumns
+from tuplet.local.columns import PrincipalColumns, SparseColumns
+from tuplet.local.shift_model import ShiftFamily, ShiftModel
+from tuplet.local.shifts import STRENGTH
 
 CARDS = (2, 3)
 
@@ -55,7 +56,7 @@ def test_every_way_to_ask_gives_the_same_answer(is_additive, k):
 def test_shifts_of_a_configuration_are_those_of_a_general_optimiser(seed, k):
     _, X, parents, child = draw(seed, n=60, d=2, k=k)
     model, C = fit(X, parents, child, k), 0.1
-    Z = model.prepare(X).table
+    Z = model.prepare(X).leading[:-1]
     base = model.log_proba(X, np.full(parents.shape, UNKNOWN))
     mean = model.log_proba(X.mean(axis=0)[None], np.full((1, 2), UNKNOWN))[0]
     rows = (parents == (1, 2)).all(axis=1)
@@ -88,8 +89,8 @@ def test_without_parents_both_kinds_are_the_shared_model():
     one, other = (fit(X, nothing, child, cards=(), is_additive=kind) for kind in (False, True))
     np.testing.assert_allclose(one.log_table(X), other.log_table(X), atol=1e-12)
     # The intercept is fitted once more, beside a pseudo-row.
-    (logits,) = one.base_.logits(one.prepare(X).table)
-    np.testing.assert_allclose(one.log_table(X)[1] - one.log_table(X)[0], logits[0], atol=0.05)
+    logits = one.base_.logits(one.prepare(X).Z)[0, :-1]
+    np.testing.assert_allclose(one.log_table(X)[1] - one.log_table(X)[0], logits, atol=0.05)
 
 
 @pytest.mark.parametrize("is_additive", [False, True])
@@ -114,14 +115,18 @@ def test_weights_count_rows_and_unknown_labels_are_left_out(is_additive):
     np.testing.assert_allclose(more.log_table(X), plain.log_table(X), atol=2e-3)
 
 
-def test_rows_are_prepared_in_blocks(monkeypatch):
-    _, X, _, _ = draw(4, n=50)
-    columns = PrincipalColumns.learn(X, np.ones(50))
-    monkeypatch.setattr("tuplet.local.shift_model.row_blocks", lambda n, d: [slice(0, 7), slice(7, n)])
-    rows = PrincipalRows.make(columns, sparse.csr_array(X))
-    np.testing.assert_allclose(rows.table, columns.apply(X), atol=1e-12)
-    assert rows.shape == (50, 3)
-    assert not rows.with_mean[-1].any()
+def test_sparse_columns_give_the_same_model():
+    _, X, parents, child = draw(4)
+    columns = SparseColumns.learn(sparse.csr_array(X), np.ones(len(X)))
+    settings = {"C_base": 0.5, "C_shift": 0.1, "tol": 1e-8}
+    sizes = {"parent_cards": CARDS, "child_card": 2}
+    model = ShiftModel(columns, **settings).fit(sparse.csr_array(X), parents, child, **sizes)
+    dense = fit(X, parents, child)
+    assert model.prepare(sparse.csr_array(X)).shape == (len(X), 3)
+    # Baselines have scikit-learn's tolerance.
+    np.testing.assert_allclose(model.log_table(sparse.csr_array(X)), dense.log_table(X), atol=2e-3)
+    own = model.log_proba(sparse.csr_array(X), parents)
+    np.testing.assert_allclose(own, dense.log_proba(X, parents), atol=2e-3)
 
 
 def test_a_family_counts_its_configurations():

@@ -11,48 +11,33 @@ from typing import Any, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from tuplet.core.limits import row_blocks
 from tuplet.core.typing import Codes, Floats
 from tuplet.joint.base import all_outcomes
 from tuplet.local.base import Bound, LocalModel, configurations
+from tuplet.local.columns import PrincipalColumns, SparseColumns, StandardisedRows
 from tuplet.local.onehot import OneHot
-from tuplet.local.shifts import TOL, PrincipalColumns, Shared, Shifts, log_proba
-from tuplet.space.features.inputs import Features, n_rows, require_size, take_rows
+from tuplet.local.shifts import TOL, Baseline, Shifts, log_proba
+from tuplet.space.features.inputs import Features, n_rows, require_size
 
 
 @final
 @dataclass(frozen=True)
-class PrincipalRows:
+class PreparedRows:
     """Rows in the columns that all shift models of a network have in common.
 
     Parameters
     ----------
-    columns : PrincipalColumns
-    with_mean : array, shape (n + 1, r)
-        The rows, and last their mean in training, which is zero.
+    Z, leading
+        See `Prepared`; the mean is last, where the pseudo-rows of a fit are.
     """
 
-    columns: PrincipalColumns
-    with_mean: Floats
-
-    @classmethod
-    def make(cls, columns: PrincipalColumns, X: Features) -> PrincipalRows:
-        """Turn rows X to the columns, block by block: what lies between them would need several copies."""
-        n, (d, r) = n_rows(X), columns.basis.shape
-        table = np.zeros((n + 1, r))
-        for block in row_blocks(n, d):
-            table[block] = columns.apply(take_rows(X, np.arange(n)[block]))
-        return cls(columns, table)
+    Z: Floats | StandardisedRows
+    leading: Floats
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Numbers of rows and columns."""
-        return len(self.with_mean) - 1, self.with_mean.shape[1]
-
-    @property
-    def table(self) -> Floats:
-        """The rows (n, r) without the mean."""
-        return self.with_mean[:-1]
+        """Numbers of rows, without the mean, and of columns."""
+        return len(self.leading) - 1, int(self.Z.shape[1])
 
 
 @final
@@ -69,14 +54,12 @@ class ShiftModel(LocalModel):
 
     Parameters
     ----------
-    columns : PrincipalColumns
+    columns : PrincipalColumns or SparseColumns
         Learnt from the training rows.
     C_base : float
         Inverse strength of the penalty of p_0.
     C_shift : float
         The same for the shifts.
-    n_shifted : int, optional
-        Number of leading columns whose coefficients are shifted; all by default.
     is_additive : bool
     tol : float
 
@@ -97,18 +80,16 @@ class ShiftModel(LocalModel):
 
     def __init__(
         self,
-        columns: PrincipalColumns,
+        columns: PrincipalColumns | SparseColumns,
         *,
         C_base: float,
         C_shift: float,
-        n_shifted: int | None = None,
         is_additive: bool = False,
         tol: float = TOL,
     ) -> None:
         self.columns = columns
         self.C_base = C_base
         self.C_shift = C_shift
-        self.n_shifted = n_shifted
         self.is_additive = is_additive
         self.tol = tol
 
@@ -133,21 +114,20 @@ class ShiftModel(LocalModel):
         child_card: int,
         sample_weight: Floats | None = None,
     ) -> Self:
-        """See `LocalModel.fit`; X may be `PrincipalRows`."""
+        """See `LocalModel.fit`; X may be `PreparedRows`."""
         rows = self.prepare(X)
         weight = np.ones(len(child)) if sample_weight is None else sample_weight
         self.parent_cards_, self.child_card_ = tuple(parent_cards), int(child_card)
-        codes = np.ascontiguousarray(child)[:, None]
-        self.base_ = Shared.fit(rows.with_mean, codes, (self.child_card_,), weight, C=self.C_base)
+        y = np.ascontiguousarray(child)
+        self.base_ = Baseline.fit(rows.Z, y, self.child_card_, weight, C=self.C_base)
         family = ShiftFamily(child, self.child_card_, parents, self.parent_cards_, self.is_additive)
-        (offset,) = self.base_.logits(rows.with_mean)
-        leading = np.ascontiguousarray(rows.with_mean[:, : self.n_shifted])
-        self.shifts_ = family.fit(leading, offset, weight, C=self.C_shift, tol=self.tol)
+        offset = self.base_.logits(rows.Z)
+        self.shifts_ = family.fit(rows.leading, offset, weight, C=self.C_shift, tol=self.tol)
         return self
 
-    def prepare(self, X: Features) -> PrincipalRows:
-        """See `LocalModel.prepare`: the rows in principal columns."""
-        return X if isinstance(X, PrincipalRows) else PrincipalRows.make(self.columns, X)
+    def prepare(self, X: Features) -> PreparedRows:
+        """See `LocalModel.prepare`: the rows in standardised columns and along principal axes."""
+        return X if isinstance(X, PreparedRows) else PreparedRows(*self.columns.prepare(X, with_mean=True))
 
     def log_table(self, X: Features, observed: Codes | None = None) -> Floats:
         """See `LocalModel.log_table`."""
@@ -156,29 +136,26 @@ class ShiftModel(LocalModel):
         rows = self.prepare(X)
         q = math.prod(self.parent_cards_)
         require_size(f"A table over {q:,} values of the parents", rows.shape[0] * q, self.child_card_)
-        (offset,) = self.base_.logits(rows.table)
-        table = log_proba(self.shifts_.logits(rows.table, offset), self.child_card_)
+        logits = self.shifts_.logits(rows.leading, self.base_.logits(rows.Z))[:, :, :-1]
+        table = log_proba(logits, self.child_card_)
         return table.reshape(*self.parent_cards_, self.child_card_, rows.shape[0])
 
     def log_proba(self, X: Features, parents: Codes) -> Floats:
         """See `LocalModel.log_proba`; where a parent is `UNKNOWN` nothing is shifted."""
-        blocks = configurations(parents, self.parent_cards_)
-        return self._log_proba(self.prepare(X).table, blocks)
+        return self.bind(X)(np.arange(n_rows(X)), parents)
 
     def bind(self, X: Features, positions: Sequence[int] | None = None) -> Bound:
         """See `LocalModel.bind`."""
-        Z = self.prepare(X).table
+        rows = self.prepare(X)
+        offset = self.base_.logits(rows.Z)
         places = list(range(len(self.parent_cards_))) if positions is None else list(positions)
 
-        def log_proba_of(rows: npt.NDArray[np.intp], codes: Codes) -> Floats:
-            return self._log_proba(Z[rows], configurations(codes[:, places], self.parent_cards_))
+        def log_proba_of(some: npt.NDArray[np.intp], codes: Codes) -> Floats:
+            blocks = configurations(codes[:, places], self.parent_cards_)
+            logits = self.shifts_.own_logits(rows.leading[some], offset[:, some], blocks)
+            return np.ascontiguousarray(log_proba(logits, self.child_card_).T)
 
         return log_proba_of
-
-    def _log_proba(self, Z: Floats, blocks: Codes) -> Floats:
-        (offset,) = self.base_.logits(Z)
-        logits = self.shifts_.own_logits(Z, offset, blocks)
-        return np.ascontiguousarray(log_proba(logits, self.child_card_).T)
 
 
 @final

@@ -61,6 +61,14 @@ class Shifts:
         shift = flat[:, :-1] @ Z[:, : width - 1].T + flat[:, -1:]
         return offset + shift.reshape(q, c, len(Z))
 
+    def own_logits(self, Z: Floats, offset: Floats, blocks: Codes) -> Floats:
+        """Logits (c, n) of rows whose parent has the values `blocks` (n,), unshifted if it is `UNKNOWN`."""
+        answer, r = offset.copy(), self.theta.shape[2] - 1
+        for g, theta in enumerate(self.theta):
+            rows = np.flatnonzero(blocks == g)
+            answer[:, rows] += theta[:, :r] @ Z[rows, :r].T + theta[:, -1:]
+        return answer
+
     def own_log_proba(
         self, Z: Floats, offset: Floats, y: Codes, blocks: Codes, card: int, rows: Codes | None = None
     ) -> Floats:

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal, cast, final, get_args
 
 import numpy as np
 import pandas as pd
-from scipy import sparse
 
 from tuplet.core import clock
 from tuplet.core.clock import TimeBudget
 from tuplet.core.exceptions import InputError
-from tuplet.core.limits import ENUMERATION_LIMIT, largest_array
+from tuplet.core.limits import ENUMERATION_LIMIT
 from tuplet.core.parameters import FUNCTION, Having, Number, Whole, declare
 from tuplet.core.progress import Show
 from tuplet.core.typing import Codes, Floats, Seed
@@ -36,7 +35,7 @@ from tuplet.models.bayesnet.learning import (
 from tuplet.models.bayesnet.mixed_families import MixedFamilyScorer, Role
 from tuplet.models.bayesnet.network import ColumnKinds, FeatureViews, FittedNetwork, Graph
 from tuplet.models.bayesnet.screening import SCREEN_FROM
-from tuplet.models.bayesnet.shift_families import SCORED_ROWS, ShiftScorer
+from tuplet.models.bayesnet.shift_families import ShiftScorer
 from tuplet.models.explanation import LocalNetwork
 from tuplet.models.given_edges import Pairs, given_edges
 from tuplet.space.features.encoding import FeatureEncoder
@@ -153,8 +152,8 @@ class BayesNetClassifier(JointClassifier):
     of the 6 that gain most by themselves; a parent that gains nothing by itself is in none. The search starts
     from the best forest of single parents. `shortlist=None` scores all sets.
 
-    Beyond 50,000 rows shifts are scored by a random sample of so many rows, always the same; the models are
-    fitted to all rows.
+    Beyond 32,768 rows shifts are scored by a sample of so many rows, the same for the same rows; the models
+    are fitted to all rows.
 
     With shifts, sets are left out for which a class variable has more intercepts than there are rows.
 
@@ -372,8 +371,6 @@ class BayesNetClassifier(JointClassifier):
             wrong = 'criterion must be "auto" or "cv": there are scores of held-out rows alone'
         elif self.discrete_as not in ("auto", "inputs"):
             wrong = 'discrete_as must be "auto" or "inputs"'
-        elif sparse.issparse(X) and min(n_rows(X), SCORED_ROWS) * self.n_features_in_ > largest_array():
-            wrong = "X must not be a sparse matrix that is too large for a dense table"
         if wrong and self.parametrisation == "shift":
             raise InputError(f'BayesNetClassifier: with parametrisation="shift", {wrong}.')
         return wrong is None

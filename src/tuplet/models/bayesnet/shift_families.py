@@ -17,17 +17,13 @@ import numpy.typing as npt
 
 from tuplet.core.parallel import run_in_batches
 from tuplet.core.typing import UNKNOWN, Codes, Floats
-from tuplet.local.shift_model import PrincipalRows, ShiftFamily, ShiftModel
-from tuplet.local.shifts import log_proba, own_log_proba
+from tuplet.local.shift_model import PreparedRows, ShiftFamily, ShiftModel
+from tuplet.local.shifts import log_proba
 from tuplet.models.bayesnet.mixed_families import Role
 from tuplet.models.trees.edge_scores import ROUGHLY, EdgeScores, ScoringFold
 from tuplet.models.trees.logistic import LogisticTreeLearner, TreeSettings
-from tuplet.space.features.inputs import Features, n_rows, take_rows
+from tuplet.space.features.inputs import Features
 from tuplet.structure.candidates import Family
-
-SCORED_ROWS = 50_000
-"""Rows by which sets of parents are scored; of more rows a random sample is taken. What a set gains in a row
-is then known to about a hundredth of a nat, and the models are fitted to all rows."""
 
 _FOLDS = 3
 """As in `TreeClassifier`."""
@@ -54,33 +50,34 @@ class _HeldOut:
         The rows that are held out.
     masses : array, shape (h,)
         Their weights.
-    Z : array, shape (h, r)
     """
 
     fold: ScoringFold
     learnt: Floats
     rows: Codes
     masses: Floats
-    Z: Floats
 
     @classmethod
-    def make(cls, fold: ScoringFold, weight: Floats, Z: Floats) -> _HeldOut:
-        """Collect what is needed of rows with weights (n,) and columns Z (n + 1, r)."""
+    def make(cls, fold: ScoringFold, weight: Floats) -> _HeldOut:
+        """Collect what is needed of rows with weights (n,)."""
         rows = np.flatnonzero(fold.held > 0)
-        return cls(fold, weight * fold.kept, rows, (weight * fold.held)[rows], Z[rows])
+        return cls(fold, weight * fold.kept, rows, (weight * fold.held)[rows])
 
     def log_likelihood(self, Z: Floats, child: int, family: ShiftFamily, kind: _Kind) -> float:
         """Log-likelihood of the held-out rows under a model that is fitted to the others.
 
         A row with an unknown parent has that of the model without parents.
         """
-        alone, shared = self.fold.alone[child], self.fold.shared[child]
-        theta = family.fit(Z, shared, self.learnt, C=kind.C, tol=ROUGHLY).theta  # (q, c, r + 1)
-        blocks = family.blocks[self.rows]
-        own = theta[blocks]
-        logits = np.einsum("nr,ncr->cn", self.Z, own[:, :, :-1]) + own[:, :, -1].T + shared[:, self.rows]
-        logits = np.where(blocks == UNKNOWN, alone[:, self.rows], logits)
-        return float(self.masses @ own_log_proba(logits, family.child[self.rows], family.card))
+        shared, y = self.fold.shared[child], np.ascontiguousarray(family.child)
+        shifts = family.fit(Z, shared, self.learnt, C=kind.C, tol=ROUGHLY)
+        own = shifts.own_log_proba(Z, shared, y, family.blocks, family.card, self.rows)
+        unknown = np.flatnonzero((family.blocks[self.rows] == UNKNOWN) & (y[self.rows] != UNKNOWN))
+        if len(unknown):
+            rows = self.rows[unknown]
+            own[unknown] = log_proba(self.fold.alone[child][:, rows], family.card)[
+                y[rows], np.arange(len(rows))
+            ]
+        return float(self.masses @ own)
 
 
 @final
@@ -164,11 +161,10 @@ class ShiftScorer:
             self._trees.columns,
             C_base=C_shared if parents else C,
             C_shift=kind.C,
-            n_shifted=self._trees.leading.shape[1],
             is_additive=kind.is_additive,
         )
         return model.fit(
-            self._all_rows,
+            PreparedRows(self._trees.rows.Z, self._trees.rows.leading),
             self.codes[:, parents],
             self.codes[:, child],
             parent_cards=[self.cards[p] for p in parents],
@@ -194,49 +190,27 @@ class ShiftScorer:
 
     # -- what is learnt once ------------------------------------------------------------------------------
 
-    @cached_property
-    def rows(self) -> npt.NDArray[np.intp]:
-        """The rows that are scored, in increasing order."""
-        n = n_rows(self.X)
-        return (
-            np.sort(np.random.default_rng(0).permutation(n)[:SCORED_ROWS])
-            if self.is_sampled
-            else np.arange(n)
-        )
-
     @property
-    def is_sampled(self) -> bool:
-        """Whether some rows are not scored."""
-        return n_rows(self.X) > SCORED_ROWS
+    def rows(self) -> npt.NDArray[np.intp]:
+        """The rows that are scored, in increasing order: all, or a sample."""
+        return self._trees.sample[0]
 
     @cached_property
     def edges(self) -> EdgeScores:
         """Scores of all variables without parents and with each of those that pass the screening."""
-        return self._trees.edges(None)
+        return self._trees.chooser.edges(self._trees.chooser.rows.weight)
 
     @cached_property
     def _trees(self) -> LogisticTreeLearner:
-        X, codes, weight = self.X, self.codes, self.weight
-        if self.is_sampled:
-            X, codes = take_rows(X, self.rows), codes[self.rows]
-            weight = None if weight is None else weight[self.rows]
         settings = TreeSettings("split", "auto", "auto", "auto", _FOLDS, self.screening, self.n_jobs)
-        return LogisticTreeLearner(X, codes, self.cards, weight, settings)
+        return LogisticTreeLearner(self.X, self.codes, self.cards, self.weight, settings)
 
     @cached_property
     def _scores(self) -> _FoldScores:
-        trees = self._trees
-        folds = [
-            _HeldOut.make(fold, trees.weight, trees.leading) for fold in trees.folds(trees.C, trees.C_shared)
-        ]
-        return _FoldScores(trees.leading, trees.codes, self.cards, folds)
-
-    @cached_property
-    def _all_rows(self) -> PrincipalRows:
-        columns = self._trees.columns
-        if self.is_sampled:
-            return PrincipalRows.make(columns, self.X)
-        return PrincipalRows(columns, self._trees.Z)
+        chooser, (C, C_shared, _) = self._trees.chooser, self._trees.strengths
+        rows = chooser.rows
+        folds = [_HeldOut.make(fold, rows.weight) for fold in chooser.folds(C, C_shared)]
+        return _FoldScores(rows.leading, rows.codes, self.cards, folds)
 
     # -- single families ----------------------------------------------------------------------------------
 
@@ -259,15 +233,20 @@ class ShiftScorer:
         given = ((self._scores, *task) for task in tasks)
         return run_in_batches(_FoldScores.score, given, self.n_jobs, prefer="threads")
 
+    @property
+    def _both_kinds(self) -> list[_Kind]:
+        C, _, C_shift = self._trees.strengths
+        return [_Kind(False, C_shift), _Kind(True, C)]
+
     def _kinds(self, child: int, n_parents: int) -> list[_Kind]:
-        both = [_Kind(False, self._trees.C_shift), _Kind(True, self._trees.C)]
+        both = self._both_kinds
         if n_parents == 1:
             return both if self._additive[child] else both[:1]
         return both[int(self._additive[child]) :][:1]
 
     def _best_kind(self, child: int, parents: tuple[int, ...]) -> _Kind:
         if not parents:
-            return _Kind(False, self._trees.C_shift)
+            return self._both_kinds[0]
         self._choose({child})
         kinds = self._kinds(child, len(parents))
         return max(kinds, key=lambda kind: self._scores.score(child, parents, [kind]))
@@ -275,8 +254,7 @@ class ShiftScorer:
     def _choose(self, children: set[int]) -> None:
         """Choose the kind of shifts of each child that has none."""
         left = sorted(children - set(self._additive))
-        kinds = [_Kind(False, self._trees.C_shift), _Kind(True, self._trees.C)]
-        tasks = [(child, self._trial(child), [kind]) for child in left for kind in kinds]
+        tasks = [(child, self._trial(child), [kind]) for child in left for kind in self._both_kinds]
         values = list(self._run(tasks))
         for place, child in enumerate(left):
             self._additive[child] = values[2 * place + 1] > values[2 * place]

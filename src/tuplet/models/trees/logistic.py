@@ -323,9 +323,11 @@ class LogisticTreeLearner:
         self._shifts: dict[tuple[int, int | None], Shifts] = {}  # those of the rows' own weights
 
     @cached_property
-    def _sample(self) -> tuple[Codes, Floats]:
+    def sample(self) -> tuple[Codes, Floats]:
         """Positions of the rows that choose, and which shares of their weights do."""
         rows = self.rows
+        if len(rows.codes) <= SAMPLE_SIZE:
+            return np.arange(len(rows.codes)), np.ones(len(rows.codes))
         taken = sample_weights(rows.X, rows.codes, rows.weight, SAMPLE_SIZE)
         chosen = np.flatnonzero(taken > 0)
         return chosen, taken[chosen] / rows.weight[chosen]
@@ -335,7 +337,7 @@ class LogisticTreeLearner:
         """What chooses penalties and scores edges."""
         if len(self.rows.codes) <= SAMPLE_SIZE:
             return EdgeLearner(self.rows, self.settings)
-        chosen, share = self._sample
+        chosen, share = self.sample
         return EdgeLearner(self.rows.take(chosen, self.rows.weight[chosen] * share), self.settings)
 
     @cached_property
@@ -348,7 +350,7 @@ class LogisticTreeLearner:
         weight = self.rows.weight if weight is None else weight
         if len(weight) <= SAMPLE_SIZE:
             return self.chooser.edges(weight)
-        chosen, share = self._sample
+        chosen, share = self.sample
         scores, scale = self.chooser.edges(weight[chosen] * share), weight.sum() / (weight[chosen] @ share)
         return EdgeScores(scores.alone * scale, scores.given * scale)
 
