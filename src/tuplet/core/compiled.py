@@ -38,7 +38,6 @@ KERNELS = (
     "tuplet.models.probit.sampling.correlation_kernels",
     "tuplet.models.probit.sampling.forest_kernels",
     "tuplet.joint.ghk_kernels",
-    "tuplet.models.probit.sampling.latent_kernels",
     "tuplet.local.logistic_kernels",
     "tuplet.joint.search_kernels",
     "tuplet.models.generative.networks.kernels",

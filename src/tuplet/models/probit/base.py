@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import abstractmethod
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
@@ -26,7 +27,7 @@ from tuplet.models.probit.sampling.chains import ChainDraws, ChainPlan, Run, run
 from tuplet.models.probit.sampling.correlation import Correlation, Prior, correlation_step
 from tuplet.models.probit.sampling.draws import Draws, MeansAt
 from tuplet.models.probit.sampling.means import MeanSettings
-from tuplet.models.probit.sampling.sampler import label_signs, offsets_of
+from tuplet.models.probit.sampling.sampler import label_signs
 from tuplet.models.probit.sampling.summary import combination_table, convergence_of, correlation_table
 from tuplet.prediction.queries import warn_outside
 from tuplet.space.classes import ClassSpace
@@ -118,7 +119,7 @@ class ProbitModel(JointClassifier):
 
     def _plan(self, X: Floats, codes: Codes, *, reset: bool = False) -> ChainPlan:
         rule = correlation_step(self.correlation, prior=self.prior, eta=self.eta, n_factors=self.n_factors)
-        return ChainPlan(
+        return ChainPlan.make(
             self._scaled(X, reset=reset),
             label_signs(codes),
             self._mean_settings(),
@@ -139,7 +140,7 @@ class ProbitModel(JointClassifier):
         rng = np.random.default_rng(self.random_state)
         self.seed_ = int(rng.integers(2**31))
         chains = self._usable(self._run(plan, rng.spawn(self.n_chains), [None] * self.n_chains), 0)
-        self.draws_ = Draws.collect(chains, offsets_of(plan.signs))
+        self.draws_ = Draws.collect(chains, plan.offsets)
         self._remember(chains, digest)
 
     def _require_unchanged(self, digest: str) -> None:
@@ -174,7 +175,7 @@ class ProbitModel(JointClassifier):
         if plan.n_draws == before:
             return
         ends: list[Any] = self.ends_
-        plan = ChainPlan(plan.X, plan.signs, plan.means, plan.rule, 0, plan.n_draws - before, plan.thin)
+        plan = replace(plan, n_burn=0, n_draws=plan.n_draws - before)
         chains = self._usable(self._run(plan, [end.rng for end in ends], ends), before, len(ends))
         self.draws_ = self.draws_.extended(Draws.collect(chains, self.draws_.offsets))
         self._remember(chains, digest)
