@@ -18,8 +18,9 @@ The same integrand serves the sampler of probit models (`draw_sweep` to `follow_
 one point, variables may be visited in a different order in each group of rows, and derivatives are needed.
 
 Arrays have the points as their last axis, and loops run along it, because such loops become vector
-instructions. `factors` (v, v, N) holds L_kj / L_kk below the diagonal and 1 / L_kk on it; `scaled` (r, v, N)
-holds m_k / L_kk of r rows; v variables in the order in which they are visited.
+instructions. `factors` (v, v, D) holds L_kj / L_kk below the diagonal and 1 / L_kk on it; `scaled` (r, v, D)
+holds m_k / L_kk of r rows; v variables in the order in which they are visited. The N points are N / D times
+one point of each of the D draws, so point i belongs to draw i modulo D.
 """
 
 from __future__ import annotations
@@ -79,6 +80,8 @@ _SLOPE = float(2 / ((_FAR - _TURN) / (_FAR + _TURN) - (_NEAR - _TURN) / (_NEAR +
 _SHIFT = float(-1 - _SLOPE * (_NEAR - _TURN) / (_NEAR + _TURN))
 _HALF = float(np.sqrt(0.5))
 _LEAST = 1e-300
+_UNLIKELY = 1e-150
+"""Weight below which paths are followed in logarithms."""
 _DENSITY = float(1 / np.sqrt(2 * np.pi))
 _LOG_ROOT = float(0.5 * np.log(2 * np.pi))
 _WIDTH = 256  # rows of the sampler that are worked on at once
@@ -163,11 +166,15 @@ def _quantile(x: Floats) -> None:
 @inner(fastmath=IN_ORDER)
 def _locate(k: int, scaled: Floats, factors: Floats, e: Floats, a: Floats) -> None:
     """Fill a (N,) with a_k, given the e (v, N) of the variables before k."""
-    for i in range(len(a)):
-        a[i] = scaled[k, i]
-    for j in range(k):
-        for i in range(len(a)):
-            a[i] += factors[k, j, i] * e[j, i]
+    n_draws = scaled.shape[1]
+    for first in range(0, len(a), n_draws):
+        some, mean = a[first : first + n_draws], scaled[k]
+        for i in range(n_draws):
+            some[i] = mean[i]
+        for j in range(k):
+            weight, before = factors[k, j], e[j, first : first + n_draws]
+            for i in range(n_draws):
+                some[i] += weight[i] * before[i]
 
 
 @inner(fastmath=IN_ORDER)
@@ -251,12 +258,34 @@ def _follow(
             _move_log(sign, log_p, log_u[k], e[k], work[2], work[3])
 
 
+@inner(fastmath=IN_ORDER)
+def _follow_likely(
+    codes: Codes, scaled: Floats, factors: Floats, u: Floats, e: Floats, w: Floats, work: Floats
+) -> bool:
+    """See `_follow`; fill the weights themselves, at half the cost, or return False if one is too small."""
+    w[:] = 1.0
+    a, high, low, scratch = work[0], work[1], work[2], work[3]
+    for k in range(len(codes)):
+        _locate(k, scaled, factors, e, a)
+        _divide(a, high, low, scratch)
+        p = high if codes[k] == 1 else low
+        least = 1.0
+        for i in range(len(w)):
+            w[i] *= p[i]
+            least = min(least, w[i])
+        if least < _UNLIKELY:
+            return False
+        if k < len(u):
+            _move(1.0 if codes[k] == 1 else -1.0, p, u[k], e[k], scratch)
+    return True
+
+
 # -- entry points -----------------------------------------------------------------------------------------
 
 
-@entry("i1 i2 f3 f3 f2 f2", fastmath=IN_ORDER)
+@entry("i1 i2 f3 f3 f2 f2 f2", fastmath=IN_ORDER)
 def log_paths(
-    rows: Codes, codes: Codes, scaled: Floats, factors: Floats, log_u: Floats, answer: Floats
+    rows: Codes, codes: Codes, scaled: Floats, factors: Floats, u: Floats, log_u: Floats, answer: Floats
 ) -> None:
     """Log-probabilities of some outcomes.
 
@@ -266,21 +295,29 @@ def log_paths(
         Row of each outcome.
     codes : int array (Q, v)
         0 and 1, in the order of visit.
-    scaled, factors, log_u : float arrays (r, v, N), (v, v, N), (v - 1, N)
+    scaled, factors, u, log_u : float arrays (r, v, D), (v, v, D), (v - 1, N), (v - 1, N)
         `log_u` are logarithms of the points.
     answer : float array (Q, G)
-        Filled with the log of the mean probability over each of G groups of N / G adjacent points.
+        Filled with the log of the mean probability of the points i for each i modulo G.
     """
-    n, size = scaled.shape[2], scaled.shape[2] // answer.shape[1]
+    n_groups, n = answer.shape[1], max(u.shape[1], scaled.shape[2])
     e, work, w = np.empty((codes.shape[1], n)), np.empty((4, n)), np.empty(n)
+    top, total = np.empty(n_groups), np.empty(n_groups)
     for q in range(len(rows)):
-        _follow(codes[q], scaled[rows[q]], factors, log_u, e, w, work)
-        for g in range(answer.shape[1]):
-            some = w[g * size : (g + 1) * size]
-            top = some.max()
-            some -= top
-            _exp(some, work[0, :size])
-            answer[q, g] = top + np.log(some.mean())
+        top[:], total[:] = 0.0, 0.0
+        if not _follow_likely(codes[q], scaled[rows[q]], factors, u, e, w, work):
+            _follow(codes[q], scaled[rows[q]], factors, log_u, e, w, work)
+            top[:] = -np.inf
+            for i in range(n):
+                top[i % n_groups] = max(top[i % n_groups], w[i])
+            for i in range(n):
+                w[i] -= top[i % n_groups]
+            _exp(w, work[0])
+        for first in range(0, n, n_groups):
+            for g in range(n_groups):
+                total[g] += w[first + g]
+        for g in range(n_groups):
+            answer[q, g] = top[g] + np.log(total[g] * n_groups / n)
 
 
 @inner(fastmath=IN_ORDER)
@@ -304,14 +341,13 @@ def fill_tables(
     ----------
     known : int array (r, d)
         Values of the first d of v variables.
-    scaled, factors : float arrays (r, v, N), (v, v, N)
+    scaled, factors : float arrays (r, v, D), (v, v, D)
     u, log_u : float arrays (v - 1, N)
         The points and their logarithms.
     tables : float array (r, 2 ** (v - d))
         Filled with the probabilities given the known values; the last variable runs fastest.
     """
-    v, n = scaled.shape[1:]
-    d = known.shape[1]
+    v, d, n = scaled.shape[1], known.shape[1], max(u.shape[1], scaled.shape[2])
     e, high, low, w = np.empty((v, n)), np.empty((v, n)), np.empty((v, n)), np.empty((v + 1, n))
     work, value = np.empty((4, n)), np.zeros(v, np.intp)
     for row in range(len(scaled)):
@@ -380,8 +416,7 @@ def search_outcomes(
     proven : int array (r,)
         Filled with 0 where the budget ended the search, else with 1.
     """
-    v, n = scaled.shape[1:]
-    d = known.shape[1]
+    v, d, n = scaled.shape[1], known.shape[1], max(u.shape[1], scaled.shape[2])
     e, high, low, w = np.empty((v, n)), np.empty((v, n)), np.empty((v, n)), np.empty((v + 1, n))
     work, value, outcome = np.empty((4, n)), np.zeros(v, np.intp), np.empty(v, np.intp)
     mass = np.empty((v, 2))
@@ -444,9 +479,9 @@ def draw_outcomes(
     codes : int array (r, size, v)
         Filled with the draws.
     """
-    v, n = scaled.shape[1:]
-    d = known.shape[1]
+    v, d, n = scaled.shape[1], known.shape[1], max(log_u.shape[1], scaled.shape[2])
     e, work, w, own = np.empty((v, n)), np.empty((4, n)), np.empty(n), np.empty(v)
+    n_draws = scaled.shape[2]
     for row in range(len(scaled)):
         _descend(known[row], scaled[row], factors, log_u, e, w, work)
         running = np.cumsum(w)
@@ -457,9 +492,9 @@ def draw_outcomes(
                 own[j] = e[j, i]
             for k in range(d, v):
                 own[k] = normals[row, s, k - d]
-                a = scaled[row, k, i] + own[k]
+                a = scaled[row, k, i % n_draws] + own[k]
                 for j in range(k):
-                    a += factors[k, j, i] * own[j]
+                    a += factors[k, j, i % n_draws] * own[j]
                 codes[row, s, k] = 1 if a > 0 else 0
 
 
@@ -558,6 +593,22 @@ def draw_sweep(
             for i in range(len(t)):
                 drawn[i] = side[i] * e[i]
                 residual[i] = drawn[i] - mean[i]
+
+
+@entry("f2 f1 f1", fastmath=IN_ORDER)
+def mean_sides(means: Floats, high: Floats, low: Floats) -> None:
+    """Fill `high` and `low` (c,) with the means of Phi(m) and Phi(-m) over the draws of m (D, c)."""
+    n_draws, n = means.shape
+    high[:], low[:] = 0.0, 0.0
+    work = np.empty((3, n))
+    for draw in range(n_draws):
+        _divide(means[draw], work[0], work[1], work[2])
+        for i in range(n):
+            high[i] += work[0, i]
+            low[i] += work[1, i]
+    for i in range(n):
+        high[i] /= n_draws
+        low[i] /= n_draws
 
 
 @entry("f2", fastmath=IN_ORDER)

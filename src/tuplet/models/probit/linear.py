@@ -79,7 +79,7 @@ class ProbitClassifier(ProbitModel):
         predictors: Callable[[Floats], Any] | Any = None,
         *,
         n_burn: int = 50,
-        n_draws: int = 160,
+        n_draws: int = 128,
         thin: int = 1,
         n_chains: int = 4,
         correlation: Correlation = "hmc",
