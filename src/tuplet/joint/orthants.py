@@ -34,7 +34,7 @@ FEW = 10
 """Free variables up to which all outcomes of a row are evaluated rather than searched."""
 
 _MOST_SEARCHED = 1
-"""Outcomes for each free variable up to which the best of few variables are searched rather than tabulated."""
+"""Outcomes for each of few free variables up to which the best are searched rather than tabulated."""
 
 _CANDIDATES, _START_DRAWS = 16, 256
 """A search begins with the most frequent of some draws."""

@@ -14,7 +14,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from tuplet.core.delegates import delegate
-from tuplet.core.exceptions import ConvergenceWarning, InputError, TupletWarning
+from tuplet.core.exceptions import ConvergenceWarning, InputError, IntractableError, TupletWarning
 from tuplet.core.limits import HELD_CELLS
 from tuplet.core.parameters import Number, Whole, declare
 from tuplet.core.progress import Show
@@ -44,6 +44,9 @@ _FREE = {"n_draws", "random_state", "n_jobs", "progress", "warm_start"}
 
 _MOST_ROWS = 10_000_000
 """Rows that weights may amount to."""
+
+_MOST_LABELS = 60
+"""Class variables up to which every correlation is drawn."""
 
 _LARGEST = 1e100
 """Size of a feature; squares of larger ones, which variances are made of, may overflow."""
@@ -97,6 +100,7 @@ class ProbitModel(JointClassifier):
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
         name = type(self).__name__
         _require_binary(self.space_, name)
+        _require_few(self.space_.n_variables, self.correlation, name)
         X = _dense(X)
         rows = _rows_by_weight(X, codes, sample_weight, name)
         X, codes = X[rows], codes[rows]
@@ -299,6 +303,17 @@ def _require_binary(space: ClassSpace, model: str) -> None:
                 f"{model}: Only binary classification is supported. The class variable {name!r} has {card}"
                 f" class{'es' if card > 1 else ''}; {remedy}."
             )
+
+
+def _require_few(m: int, correlation: Correlation, model: str) -> None:
+    """Raise `IntractableError` if there are too many correlations to draw each of them."""
+    if m > _MOST_LABELS and correlation in ("hmc", "metropolis"):
+        raise IntractableError(
+            f"{model}: {m} class variables have {m * (m - 1) // 2:,} correlations, of which"
+            f" correlation={correlation!r} draws every one; beyond {_MOST_LABELS} class variables chains"
+            " take hours and do not converge. Use correlation='factors' or 'identity', or TreeClassifier,"
+            " ChainClassifier or SharedForestClassifier."
+        )
 
 
 def _require_moderate(X: Floats, model: str) -> Floats:
