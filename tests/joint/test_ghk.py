@@ -70,7 +70,7 @@ def test_paths_and_tables_are_the_same_numbers():
     codes = all_outcomes((2,) * q)
     for row in range(2):
         logs = np.empty((len(codes), 1))
-        log_paths(np.full(len(codes), row), codes, scaled, visit.factors, visit.log_u, logs)
+        log_paths(np.full(len(codes), row), codes, scaled, visit.factors, visit.u, visit.log_u, logs)
         np.testing.assert_allclose(np.exp(logs[:, 0]), tables[row], rtol=1e-9)
     np.testing.assert_allclose(tables.sum(axis=1), 1.0, rtol=1e-12)
 
@@ -81,8 +81,8 @@ def test_groups_of_points_average_to_the_whole():
     scaled = visit.scale(np.random.default_rng(1).normal(size=(4, 1, 3)))
     rows, codes = np.zeros(1, np.intp), np.array([[1, 0, 1]])
     apart, whole = np.empty((1, 4)), np.empty((1, 1))
-    log_paths(rows, codes, scaled, visit.factors, visit.log_u, apart)
-    log_paths(rows, codes, scaled, visit.factors, visit.log_u, whole)
+    log_paths(rows, codes, scaled, visit.factors, visit.u, visit.log_u, apart)
+    log_paths(rows, codes, scaled, visit.factors, visit.u, visit.log_u, whole)
     np.testing.assert_allclose(np.exp(apart).mean(), np.exp(whole[0, 0]), rtol=1e-12)
 
 

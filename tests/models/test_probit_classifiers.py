@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.preprocessing import PolynomialFeatures
 
-from tuplet.core.exceptions import ConvergenceWarning, InputError, TupletWarning
+from tuplet.core.exceptions import ConvergenceWarning, InputError, IntractableError, TupletWarning
 from tuplet.core.progress import Progress
 from tuplet.core.typing import UNKNOWN
 from tuplet.joint import Probit
@@ -127,7 +127,6 @@ def test_identity_makes_labels_independent(model):
     X, Y = data()
     fitted = clone(model).set_params(correlation="identity").fit(X, Y)
     np.testing.assert_array_equal(fitted.correlation_, np.eye(3))
-    assert fitted.acceptance_ == 1
 
 
 # -- chains ------------------------------------------------------------------------------------------------
@@ -466,6 +465,39 @@ def test_more_than_two_classes_are_refused_by_name(model):
         clone(model).fit(X, three)
     with pytest.raises(InputError, match="'sky' has 1 class; leave it out"):
         clone(model).fit(X, pd.DataFrame({"sky": ["blue"] * 80}))
+
+
+@both
+@pytest.mark.parametrize("correlation", ["hmc", "metropolis"])
+def test_correlations_of_many_labels_are_refused_at_once(model, correlation):
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(50, 2)), rng.integers(0, 2, (50, 61))
+    with pytest.raises(IntractableError, match=r"1,830 correlations, .* Use correlation='factors'"):
+        clone(model).set_params(correlation=correlation).fit(X, Y)
+
+
+def test_more_labels_than_move_together():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    Y = (X[:, :1] + rng.normal(size=(60, 1)) + rng.normal(size=(60, 31)) > 0).astype(int)
+    fitted = clone(LINEAR).set_params(correlation="factors").fit(X, Y)
+    assert fitted.correlation_[np.triu_indices(31, 1)].mean() > 0.2
+    assert np.isfinite(fitted.predict_joint(X[:3]).distribution.log_prob(Y[:3])).all()
+
+
+def test_more_features_than_rows():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 100))
+    Y = (X[:, :2] + 0.1 * rng.normal(size=(30, 2)) > 0).astype(int)
+    fitted = clone(LINEAR).fit(X, Y)
+    assert fitted.coef_.shape == (2, 100)
+    assert (fitted.predict(X) == Y).mean() > 0.9
+    with_end = clone(LINEAR).set_params(warm_start=True).fit(X, Y).set_params(n_draws=30).fit(X, Y)
+    assert same_start(fitted, with_end)
+
+
+def same_start(short, long):
+    return np.array_equal(long.draws_.correlations[:, :20], short.draws_.correlations)
 
 
 def test_predictors_must_return_rows():

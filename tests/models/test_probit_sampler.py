@@ -14,15 +14,16 @@ from tuplet.models.probit.sampling.correlation import Hamiltonian, correlation_s
 from tuplet.models.probit.sampling.forests import ForestBlock, ForestDraws, ForestSettings, load_features
 from tuplet.models.probit.sampling.means import LinearDraws, LinearSettings
 from tuplet.models.probit.sampling.sampler import init, label_signs, offsets_of, settled, step
+from tuplet.models.probit.sampling.together import Together
 
 
 class Zero:
-    """A mean function that is zero."""
+    """Mean functions that are zero."""
 
     is_cheap = True
 
-    def step(self, target, variance, rng):
-        return np.zeros(len(target))
+    def step(self, target, covariance, rng):
+        return np.zeros_like(target)
 
 
 def orthants(rho):
@@ -40,6 +41,15 @@ def run(state, rng, n_burn, n_draws, read):
     return np.array(answer)
 
 
+def begin(settings, X, signs, rule, rng):
+    """Start a chain as a fit does, but without offsets."""
+    prepared, offsets = settings.prepare(X), np.zeros(len(signs))
+    if isinstance(settings, LinearSettings) and isinstance(rule, Hamiltonian):
+        rule = Together.make(rule, prepared, signs, offsets)
+        prepared, signs = rule.design, np.ascontiguousarray(signs[:, rule.groups.rows])
+    return init(signs, settings.blocks(prepared, len(signs)), rule, rng, offsets)
+
+
 # -- the whole step against integrals ----------------------------------------------------------------------
 
 
@@ -53,7 +63,7 @@ def test_correlation_of_two_labels_agrees_with_quadrature(kind, n_draws):
     mean = (grid * weight).sum() / weight.sum()
     sd = np.sqrt((grid**2 * weight).sum() / weight.sum() - mean**2)
     rng = np.random.default_rng(0)
-    state = init(label_signs(codes), [Zero(), Zero()], correlation_step(kind), rng, np.zeros(2))
+    state = init(label_signs(codes), Zero(), correlation_step(kind), rng, np.zeros(2))
     rho = run(state, rng, 200, n_draws, lambda s: s.matrix[0, 1])
     effective = array_stats.ess(rho[None, :, None], chain_axis=0, draw_axis=1)[0]
     assert effective > 50
@@ -67,14 +77,15 @@ def test_a_label_that_is_never_known_leaves_the_prior():
     codes = np.column_stack([rng.integers(0, 2, 30), np.full(30, UNKNOWN)])
     signs = label_signs(codes)
     assert set(signs[1]) == {0}
-    state = init(signs, [Zero(), Zero()], Hamiltonian(), rng)
+    state = init(signs, Zero(), Hamiltonian(), rng)
     rho = run(state, rng, 200, 2500, lambda s: s.matrix[0, 1])
     # Uniform on (-1, 1); draws of rho follow the imputed labels, so they are correlated.
     assert abs(rho.mean()) < 0.2
     assert rho.var() == pytest.approx(1 / 3, abs=0.08)
 
 
-def test_linear_means_of_one_label_agree_with_integration_over_both_coefficients():
+@pytest.mark.parametrize("kind", ["hmc", "metropolis"])
+def test_linear_means_of_one_label_agree_with_integration_over_both_coefficients(kind):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(25, 1))
     codes = (X[:, :1] + rng.normal(size=(25, 1)) > 0.4).astype(int)
@@ -86,8 +97,8 @@ def test_linear_means_of_one_label_agree_with_integration_over_both_coefficients
         log_weight += stats.norm.logcdf(sign * (a + b * x))
     weight = np.exp(log_weight - log_weight.max())
     weight /= weight.sum()
-    state = init(signs, LinearSettings().blocks(X, 1), Hamiltonian(), rng, np.zeros(1))
-    draws = run(state, rng, 200, 3000, lambda s: s.blocks[0].record())
+    state = begin(LinearSettings(), X, signs, correlation_step(kind), rng)
+    draws = run(state, rng, 200, 3000, lambda s: s.blocks.record(rng)[0])
     for j, axis in enumerate((a, b)):
         mean = (axis * weight).sum()
         sd = np.sqrt((axis**2 * weight).sum() - mean**2)
@@ -99,18 +110,19 @@ def test_linear_means_of_one_label_agree_with_integration_over_both_coefficients
 def test_a_linear_block_draws_from_its_conjugate_posterior():
     rng = np.random.default_rng(0)
     X, target, variance = rng.normal(size=(20, 3)), rng.normal(size=20), 0.4
-    (block,) = LinearSettings(0.8, 2.0).blocks(X, 1)
+    settings = LinearSettings(0.8, 2.0)
+    blocks = settings.blocks(settings.prepare(X), 1)
     full = np.column_stack([np.ones(20), X])
     precision = full.T @ full / variance + np.diag([1 / 4, *[1 / 0.64] * 3])
     covariance = np.linalg.inv(precision)
     draws = []
     for _ in range(20_000):
-        fitted = block.step(target, variance, rng)
-        draws.append(block.record())
+        (fitted,) = blocks.step(target[None], np.array([[variance]]), rng)
+        draws += blocks.record(rng)
     np.testing.assert_allclose(fitted, full @ draws[-1], atol=1e-12)
     np.testing.assert_allclose(np.mean(draws, axis=0), covariance @ full.T @ target / variance, atol=0.012)
     np.testing.assert_allclose(np.cov(np.transpose(draws)), covariance, atol=0.006)
-    np.testing.assert_allclose(block.restore(draws[0]), full @ draws[0], atol=1e-12)
+    np.testing.assert_allclose(blocks.restore(draws[:1])[0], full @ draws[0], atol=1e-12)
     np.testing.assert_allclose(LinearDraws(np.array([[draws[0]]])).predict(X)[0, :, 0], full @ draws[0])
 
 
@@ -180,7 +192,7 @@ def test_a_forest_goes_on_from_a_record():
 def test_a_thousand_draws_of_fourteen_labels_fit_into_200_megabytes():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(500, 20))
-    (block,) = ForestSettings(200).blocks(X, 1)
+    (block,) = ForestSettings(200).blocks(X, 1).labels
     target = np.sin(X[:, 0]) + X[:, 1] * X[:, 2] + rng.normal(size=500)
     for _ in range(60):
         block.step(target, 1.0, rng)
@@ -212,7 +224,7 @@ def test_chains_repeat_and_go_on():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 2))
     signs = label_signs(rng.integers(0, 2, (40, 2)))
-    plan = ChainPlan(X, signs, ForestSettings(5), Hamiltonian(), 5, 4, 2)
+    plan = ChainPlan.make(X, signs, ForestSettings(5), Hamiltonian(), 5, 4, 2)
 
     def draws(plan, end=None):
         chain = MarkovChain(plan, np.random.default_rng(7), end)
@@ -227,7 +239,7 @@ def test_chains_repeat_and_go_on():
     further = draws(replace(plan, n_burn=99), first.end)  # no burn-in when a chain goes on
     assert len(further) == 4
     assert not np.array_equal(further.correlations[0], first.correlations[-1])
-    linear = replace(plan, means=LinearSettings())
+    linear = ChainPlan.make(X, signs, LinearSettings(), Hamiltonian(), 5, 4, 2)
     part = draws(replace(linear, n_draws=2))
     rest = draws(replace(linear, n_draws=2), part.end)
     whole = draws(linear)
@@ -244,11 +256,15 @@ FLAT = 1e12  # a variance of the noise under which blocks draw from their prior
 
 def prior_blocks(settings, X, rng, n_sweeps):
     """Move fresh blocks of two labels to draws from their prior."""
-    blocks = settings.blocks(X, 2)
-    for block in blocks:
-        for _ in range(n_sweeps):
-            block.step(np.zeros(len(X)), FLAT, rng)
+    blocks = settings.blocks(settings.prepare(X), 2)
+    for _ in range(n_sweeps):
+        prior_means(blocks, len(X), rng)
     return blocks
+
+
+def prior_means(blocks, n, rng):
+    """Move blocks of two labels by their prior alone; return the means."""
+    return blocks.step(np.zeros((2, n)), FLAT * np.eye(2), rng)
 
 
 def renew_labels(state, rng):
@@ -289,17 +305,14 @@ def test_geweke(settings, n_sweeps, kind):
     blocks = prior_blocks(settings, X, rng, 100)
     independent = []
     for _ in range(6000):
-        for block in blocks:
-            for _ in range(n_sweeps):
-                fitted = block.step(np.zeros(N_ROWS), FLAT, rng)
-            block.now = fitted
-        means = np.stack([block.now for block in blocks])
+        for _ in range(n_sweeps):
+            means = prior_means(blocks, N_ROWS, rng)
         rho = rng.uniform(-1, 1)
         root = np.linalg.cholesky(np.array([[1, rho], [rho, 1]]))
         signs = np.where(means + root @ rng.standard_normal(means.shape) > 0, 1, -1)
         independent.append(statistics_of(means, rho, signs))
     signs = np.where(rng.random((2, N_ROWS)) < 0.5, 1, -1)
-    state = init(signs, settings.blocks(X, 2), rule, rng, np.zeros(2))
+    state = begin(settings, X, signs, rule, rng)
     for _ in range(300):
         state, _ = step(renew_labels(state, rng), rng)
     state, chained = settled(state), []
@@ -328,17 +341,17 @@ def test_simulation_based_calibration(settings, n_sweeps):
     for _ in range(n_worlds):
         X = rng.normal(size=(N_ROWS, 1))
         blocks = prior_blocks(settings, X, rng, n_sweeps)
-        means = np.stack([block.step(np.zeros(N_ROWS), FLAT, rng) for block in blocks])
+        means = prior_means(blocks, N_ROWS, rng)
         rho = rng.uniform(-1, 1)
         root = np.linalg.cholesky(np.array([[1, rho], [rho, 1]]))
         signs = np.where(means + root @ rng.standard_normal(means.shape) > 0, 1, -1)
-        state = init(signs, settings.blocks(X, 2), Hamiltonian(), rng, np.zeros(2))
+        state = begin(settings, X, signs, Hamiltonian(), rng)
 
         def read(s):
-            return [s.matrix[0, 1], s.means[0, 0], s.means[1].mean()]
+            return [s.matrix[0, 1], s.means[0].mean(), s.means[1].mean()]
 
         draws = run(state, rng, 150, n_draws * 20, read)[19::20]
-        ranks.append((draws < [rho, means[0, 0], means[1].mean()]).sum(axis=0))
+        ranks.append((draws < [rho, *means.mean(axis=1)]).sum(axis=0))
     for values in np.transpose(ranks):
         counts = np.bincount(values // 2, minlength=10)
         assert stats.chisquare(counts).pvalue > 1e-3, counts

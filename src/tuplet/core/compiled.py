@@ -39,7 +39,6 @@ KERNELS = (
     "tuplet.models.probit.sampling.forest_kernels",
     "tuplet.joint.chain_kernels",
     "tuplet.joint.ghk_kernels",
-    "tuplet.models.probit.sampling.latent_kernels",
     "tuplet.local.logistic_kernels",
     "tuplet.joint.inference.pair_kernels",
     "tuplet.joint.search_kernels",

@@ -14,13 +14,18 @@ used for all vectors of signs alike. So, at every point, a prefix divides its we
 without rest: the estimates are a probability distribution, and the weight of a prefix is the sum of the
 weights of what follows from it.
 
+The same integrand serves the sampler of probit models (`draw_sweep` to `follow_points`), where each row has
+one point, variables may be visited in a different order in each group of rows, and derivatives are needed.
+
 Arrays have the points as their last axis, and loops run along it, because such loops become vector
-instructions. `factors` (v, v, N) holds L_kj / L_kk below the diagonal and 1 / L_kk on it; `scaled` (r, v, N)
-holds m_k / L_kk of r rows; v variables in the order in which they are visited.
+instructions. `factors` (v, v, D) holds L_kj / L_kk below the diagonal and 1 / L_kk on it; `scaled` (r, v, D)
+holds m_k / L_kk of r rows; v variables in the order in which they are visited. The N points are N / D times
+one point of each of the D draws, so point i belongs to draw i modulo D.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -57,7 +62,7 @@ def _tail_polynomial() -> tuple[float, ...]:
 def _quantile_polynomial() -> tuple[float, ...]:
     """Return r + Phi^-1(exp(-r^2 / 2)) as a polynomial on [-1, 1], to which (r - c) / (r + c) is stretched.
 
-    Its error of 5e-7 moves the points of integration by as much, which changes nothing that can be seen.
+    Its error of 2e-10 moves the points of integration by as much, which changes nothing that can be seen.
     """
     low, high = ((x - _TURN) / (x + _TURN) for x in (_NEAR, _FAR))
 
@@ -66,7 +71,7 @@ def _quantile_polynomial() -> tuple[float, ...]:
         r = _TURN * (1 + t) / (1 - t)
         return r + ndtri_exp(-r * r / 2)
 
-    return _interpolate(function, 12)
+    return _interpolate(function, 20)
 
 
 _T = _tail_polynomial()
@@ -75,6 +80,15 @@ _SLOPE = float(2 / ((_FAR - _TURN) / (_FAR + _TURN) - (_NEAR - _TURN) / (_NEAR +
 _SHIFT = float(-1 - _SLOPE * (_NEAR - _TURN) / (_NEAR + _TURN))
 _HALF = float(np.sqrt(0.5))
 _LEAST = 1e-300
+_UNLIKELY = 1e-150
+"""Weight below which paths are followed in logarithms."""
+_DENSITY = float(1 / np.sqrt(2 * np.pi))
+_LOG_ROOT = float(0.5 * np.log(2 * np.pi))
+_WIDTH = 256  # rows of the sampler that are worked on at once
+
+FAR = 20.0
+"""Standard deviations beyond which a variable of known sign is drawn by Newton's method."""
+TINY = float(np.finfo(float).tiny)
 
 _MAGIC = 6755399441055744.0  # 1.5 * 2**52: adding it rounds to an integer, which stands in the low bits
 _LOG2E, _LN2_HIGH, _LN2_LOW = 1.4426950408889634, 0.6931471803691238, 1.9082149292705877e-10
@@ -138,7 +152,9 @@ def _quantile(x: Floats) -> None:
     for i in range(len(x)):
         r = np.sqrt(-2 * x[i])
         s = min(_SLOPE * ((r - _TURN) / (r + _TURN)) + _SHIFT, 1.0)
-        p = _Q[9] + s * (_Q[10] + s * (_Q[11] + s * _Q[12]))
+        p = _Q[17] + s * (_Q[18] + s * (_Q[19] + s * _Q[20]))
+        p = _Q[13] + s * (_Q[14] + s * (_Q[15] + s * (_Q[16] + s * p)))
+        p = _Q[9] + s * (_Q[10] + s * (_Q[11] + s * (_Q[12] + s * p)))
         p = _Q[5] + s * (_Q[6] + s * (_Q[7] + s * (_Q[8] + s * p)))
         p = _Q[1] + s * (_Q[2] + s * (_Q[3] + s * (_Q[4] + s * p)))
         x[i] = (_Q[0] + s * p) - r
@@ -150,11 +166,15 @@ def _quantile(x: Floats) -> None:
 @inner(fastmath=IN_ORDER)
 def _locate(k: int, scaled: Floats, factors: Floats, e: Floats, a: Floats) -> None:
     """Fill a (N,) with a_k, given the e (v, N) of the variables before k."""
-    for i in range(len(a)):
-        a[i] = scaled[k, i]
-    for j in range(k):
-        for i in range(len(a)):
-            a[i] += factors[k, j, i] * e[j, i]
+    n_draws = scaled.shape[1]
+    for first in range(0, len(a), n_draws):
+        some, mean = a[first : first + n_draws], scaled[k]
+        for i in range(n_draws):
+            some[i] = mean[i]
+        for j in range(k):
+            weight, before = factors[k, j], e[j, first : first + n_draws]
+            for i in range(n_draws):
+                some[i] += weight[i] * before[i]
 
 
 @inner(fastmath=IN_ORDER)
@@ -238,12 +258,34 @@ def _follow(
             _move_log(sign, log_p, log_u[k], e[k], work[2], work[3])
 
 
+@inner(fastmath=IN_ORDER)
+def _follow_likely(
+    codes: Codes, scaled: Floats, factors: Floats, u: Floats, e: Floats, w: Floats, work: Floats
+) -> bool:
+    """See `_follow`; fill the weights themselves, at half the cost, or return False if one is too small."""
+    w[:] = 1.0
+    a, high, low, scratch = work[0], work[1], work[2], work[3]
+    for k in range(len(codes)):
+        _locate(k, scaled, factors, e, a)
+        _divide(a, high, low, scratch)
+        p = high if codes[k] == 1 else low
+        least = 1.0
+        for i in range(len(w)):
+            w[i] *= p[i]
+            least = min(least, w[i])
+        if least < _UNLIKELY:
+            return False
+        if k < len(u):
+            _move(1.0 if codes[k] == 1 else -1.0, p, u[k], e[k], scratch)
+    return True
+
+
 # -- entry points -----------------------------------------------------------------------------------------
 
 
-@entry("i1 i2 f3 f3 f2 f2", fastmath=IN_ORDER)
+@entry("i1 i2 f3 f3 f2 f2 f2", fastmath=IN_ORDER)
 def log_paths(
-    rows: Codes, codes: Codes, scaled: Floats, factors: Floats, log_u: Floats, answer: Floats
+    rows: Codes, codes: Codes, scaled: Floats, factors: Floats, u: Floats, log_u: Floats, answer: Floats
 ) -> None:
     """Log-probabilities of some outcomes.
 
@@ -253,21 +295,29 @@ def log_paths(
         Row of each outcome.
     codes : int array (Q, v)
         0 and 1, in the order of visit.
-    scaled, factors, log_u : float arrays (r, v, N), (v, v, N), (v - 1, N)
+    scaled, factors, u, log_u : float arrays (r, v, D), (v, v, D), (v - 1, N), (v - 1, N)
         `log_u` are logarithms of the points.
     answer : float array (Q, G)
-        Filled with the log of the mean probability over each of G groups of N / G adjacent points.
+        Filled with the log of the mean probability of the points i for each i modulo G.
     """
-    n, size = scaled.shape[2], scaled.shape[2] // answer.shape[1]
+    n_groups, n = answer.shape[1], max(u.shape[1], scaled.shape[2])
     e, work, w = np.empty((codes.shape[1], n)), np.empty((4, n)), np.empty(n)
+    top, total = np.empty(n_groups), np.empty(n_groups)
     for q in range(len(rows)):
-        _follow(codes[q], scaled[rows[q]], factors, log_u, e, w, work)
-        for g in range(answer.shape[1]):
-            some = w[g * size : (g + 1) * size]
-            top = some.max()
-            some -= top
-            _exp(some, work[0, :size])
-            answer[q, g] = top + np.log(some.mean())
+        top[:], total[:] = 0.0, 0.0
+        if not _follow_likely(codes[q], scaled[rows[q]], factors, u, e, w, work):
+            _follow(codes[q], scaled[rows[q]], factors, log_u, e, w, work)
+            top[:] = -np.inf
+            for i in range(n):
+                top[i % n_groups] = max(top[i % n_groups], w[i])
+            for i in range(n):
+                w[i] -= top[i % n_groups]
+            _exp(w, work[0])
+        for first in range(0, n, n_groups):
+            for g in range(n_groups):
+                total[g] += w[first + g]
+        for g in range(n_groups):
+            answer[q, g] = top[g] + np.log(total[g] * n_groups / n)
 
 
 @inner(fastmath=IN_ORDER)
@@ -291,14 +341,13 @@ def fill_tables(
     ----------
     known : int array (r, d)
         Values of the first d of v variables.
-    scaled, factors : float arrays (r, v, N), (v, v, N)
+    scaled, factors : float arrays (r, v, D), (v, v, D)
     u, log_u : float arrays (v - 1, N)
         The points and their logarithms.
     tables : float array (r, 2 ** (v - d))
         Filled with the probabilities given the known values; the last variable runs fastest.
     """
-    v, n = scaled.shape[1:]
-    d = known.shape[1]
+    v, d, n = scaled.shape[1], known.shape[1], max(u.shape[1], scaled.shape[2])
     e, high, low, w = np.empty((v, n)), np.empty((v, n)), np.empty((v, n)), np.empty((v + 1, n))
     work, value = np.empty((4, n)), np.zeros(v, np.intp)
     for row in range(len(scaled)):
@@ -367,8 +416,7 @@ def search_outcomes(
     proven : int array (r,)
         Filled with 0 where the budget ended the search, else with 1.
     """
-    v, n = scaled.shape[1:]
-    d = known.shape[1]
+    v, d, n = scaled.shape[1], known.shape[1], max(u.shape[1], scaled.shape[2])
     e, high, low, w = np.empty((v, n)), np.empty((v, n)), np.empty((v, n)), np.empty((v + 1, n))
     work, value, outcome = np.empty((4, n)), np.zeros(v, np.intp), np.empty(v, np.intp)
     mass = np.empty((v, 2))
@@ -431,9 +479,9 @@ def draw_outcomes(
     codes : int array (r, size, v)
         Filled with the draws.
     """
-    v, n = scaled.shape[1:]
-    d = known.shape[1]
+    v, d, n = scaled.shape[1], known.shape[1], max(log_u.shape[1], scaled.shape[2])
     e, work, w, own = np.empty((v, n)), np.empty((4, n)), np.empty(n), np.empty(v)
+    n_draws = scaled.shape[2]
     for row in range(len(scaled)):
         _descend(known[row], scaled[row], factors, log_u, e, w, work)
         running = np.cumsum(w)
@@ -444,7 +492,326 @@ def draw_outcomes(
                 own[j] = e[j, i]
             for k in range(d, v):
                 own[k] = normals[row, s, k - d]
-                a = scaled[row, k, i] + own[k]
+                a = scaled[row, k, i % n_draws] + own[k]
                 for j in range(k):
-                    a += factors[k, j, i] * own[j]
+                    a += factors[k, j, i % n_draws] * own[j]
                 codes[row, s, k] = 1 if a > 0 else 0
+
+
+# -- one point for each row, variables of known sign: the sampler of probit models -------------------------
+
+
+@inner()
+def _log_tail(x: float) -> float:
+    """Logarithm of the upper tail beyond a large x."""
+    s = 1.0 / (x * x)
+    series = -s * (1.0 - s * (3.0 - s * (15.0 - s * (105.0 - s * 945.0))))
+    return -0.5 * x * x - math.log(x) - _LOG_ROOT + math.log1p(series)
+
+
+@inner()
+def _beyond(t: float, u: float) -> float:
+    """Distance X - |t| of a draw X from beyond |t| = -t, which is large."""
+    goal = math.log(u) + _log_tail(-t)
+    x = math.sqrt(t * t - 2.0 * math.log(u))
+    for _ in range(4):  # Newton; the slope of the log-tail is nearly -x
+        x += (_log_tail(x) - goal) / (x + 1.0 / x)
+    return x + t
+
+
+@inner(fastmath=IN_ORDER)
+def _log_positive(t: Floats, log_p: Floats, hazard: Floats, work: Floats, scratch: Floats) -> None:
+    """Fill `log_p` and `hazard` (N,) with log Phi(t) and its derivative."""
+    for i in range(len(t)):
+        work[i] = -0.5 * t[i] * t[i]
+    _exp(work, scratch)
+    _mills(t, log_p)
+    for i in range(len(t)):
+        mills = log_p[i]
+        p = 1.0 - mills * work[i]
+        hazard[i] = _DENSITY / mills if t[i] < 0 else _DENSITY * work[i] / p
+        log_p[i] = mills if t[i] < 0 else p
+    _log(log_p, scratch)
+    for i in range(len(t)):
+        log_p[i] += -0.5 * t[i] * t[i] if t[i] < 0 else 0.0
+
+
+@entry("f2 i2 f2 f2 f2 f2", fastmath=IN_ORDER)
+def draw_sweep(
+    means: Floats, signs: Codes, precision: Floats, uniforms: Floats, residuals: Floats, latent: Floats
+) -> None:
+    """Draw all latent variables label by label, each given the others and on its side of zero.
+
+    A draw X > -t of a standard normal variable is found by inversion from the tail: X = -quantile(U Phi(t)),
+    in logarithms, which keeps all digits where Phi(t) is small.
+
+    Parameters
+    ----------
+    means, uniforms : float array (q, n)
+        Uniform numbers are above 0 and below 1.
+    signs : int array (q, n)
+        1 and -1 for positive and negative variables, 0 for both sides.
+    precision : float array (q, q)
+        Inverse of the covariance matrix of the residuals.
+    residuals, latent : float array (q, n)
+        Latent variables less their means, and these themselves; both are replaced.
+    """
+    q, n = means.shape
+    space = np.empty((7, _WIDTH))
+    for first in range(0, n, _WIDTH):
+        last = min(first + _WIDTH, n)
+        size = last - first
+        t, e, log_p, log_u = space[0, :size], space[1, :size], space[2, :size], space[3, :size]
+        work, scratch, side = space[4, :size], space[5, :size], space[6, :size]
+        for k in range(q):
+            variance = 1.0 / precision[k, k]
+            scale = math.sqrt(variance)
+            mean, residual, sign = means[k, first:last], residuals[k, first:last], signs[k, first:last]
+            t[:] = mean
+            for j in range(q):
+                if j != k:
+                    weight, other = -variance * precision[k, j], residuals[j, first:last]
+                    for i in range(len(t)):
+                        t[i] += weight * other[i]
+            for i in range(len(t)):
+                t[i] *= (-1.0 if sign[i] < 0 else 1.0) / scale
+                log_u[i] = uniforms[k, first + i]
+            _log(log_u, scratch)
+            _log_positive(t, log_p, side, work, scratch)
+            for i in range(len(t)):
+                log_p[i] = log_p[i] if sign[i] != 0 else 0.0
+            _move_log(1.0, log_p, log_u, e, work, scratch)
+            drawn = latent[k, first:last]
+            for i in range(len(t)):
+                e[i] += t[i]
+                # Rounding must not take it to the other side.
+                e[i] = e[i] if sign[i] == 0 else max(e[i], TINY)
+                side[i] = -scale if sign[i] < 0 else scale
+            for i in range(len(t)):
+                if t[i] < -FAR and sign[i] != 0:
+                    e[i] = max(_beyond(t[i], uniforms[k, first + i]), TINY)
+            for i in range(len(t)):
+                drawn[i] = side[i] * e[i]
+                residual[i] = drawn[i] - mean[i]
+
+
+@entry("f2 f1 f1", fastmath=IN_ORDER)
+def mean_sides(means: Floats, high: Floats, low: Floats) -> None:
+    """Fill `high` and `low` (c,) with the means of Phi(m) and Phi(-m) over the draws of m (D, c)."""
+    n_draws, n = means.shape
+    high[:], low[:] = 0.0, 0.0
+    work = np.empty((3, n))
+    for draw in range(n_draws):
+        _divide(means[draw], work[0], work[1], work[2])
+        for i in range(n):
+            high[i] += work[0, i]
+            low[i] += work[1, i]
+    for i in range(n):
+        high[i] /= n_draws
+        low[i] /= n_draws
+
+
+@entry("f2", fastmath=IN_ORDER)
+def mean_probabilities(means: Floats) -> Floats:
+    """Return the mean of Phi(means) (q,) over the rows of means (q, n)."""
+    q, n = means.shape
+    answer, work = np.zeros(q), np.empty((3, _WIDTH))
+    for k in range(q):
+        for first in range(0, n, _WIDTH):
+            size = min(_WIDTH, n - first)
+            high = work[0, :size]
+            _divide(means[k, first : first + size], high, work[1, :size], work[2, :size])
+            answer[k] += high.sum()
+    return answer / n
+
+
+@inner(fastmath=IN_ORDER)
+def _factorise(R: Floats, order: Codes, L: Floats) -> bool:
+    """Fill L with the Cholesky factor of R in the given order; False where R is not positive definite."""
+    for j in range(len(R)):
+        rest = R[order[j], order[j]]
+        for k in range(j):
+            rest -= L[j, k] ** 2
+        if not rest > 1e-12:
+            return False
+        L[j, j] = np.sqrt(rest)
+        for i in range(j + 1, len(R)):
+            total = R[order[i], order[j]]
+            for k in range(j):
+                total -= L[i, k] * L[j, k]
+            L[i, j] = total / L[j, j]
+    return True
+
+
+@inner(fastmath=IN_ORDER)
+def _unfactorise(L: Floats, slope: Floats) -> None:
+    """Replace the slope (lower triangle) of L by that of the matrix L L', of which L is the factor.
+
+    Differentiation of the Cholesky decomposition in reverse; S. P. Smith, Journal of Computational and
+    Graphical Statistics 4 (1995).
+    """
+    for k in range(len(L) - 1, -1, -1):
+        for j in range(k + 1, len(L)):
+            for i in range(j, len(L)):
+                slope[i, k] -= slope[i, j] * L[j, k]
+                slope[j, k] -= slope[i, j] * L[i, k]
+        for j in range(k + 1, len(L)):
+            slope[j, k] /= L[k, k]
+            slope[k, k] -= L[j, k] * slope[j, k]
+        slope[k, k] *= 0.5 / L[k, k]
+
+
+@inner(fastmath=IN_ORDER)
+def _place(k: int, mean: Floats, L: Floats, e: Floats, a: Floats) -> None:
+    """Fill a (n,) with a_k at rows of these means (n,), given the e (q, n) of the variables before k."""
+    inverse = 1.0 / L[k, k]
+    for i in range(len(a)):
+        a[i] = mean[i] * inverse
+    for j in range(k):
+        weight, before = L[k, j] * inverse, e[j]
+        for i in range(len(a)):
+            a[i] += weight * before[i]
+
+
+@entry("i2 i1 f2 f2 f2 f2 f2 f2", fastmath=IN_ORDER)
+def slope_orthants(
+    orders: Codes,
+    starts: Codes,
+    R: Floats,
+    signs: Floats,
+    means: Floats,
+    log_u: Floats,
+    mean_slopes: Floats,
+    R_slope: Floats,
+) -> float:
+    """Return the sum of the log-weights of all rows, one point each, and fill its derivatives.
+
+    Parameters
+    ----------
+    orders : int array (G, q)
+        Order in which the variables are visited in each group of rows.
+    starts : int array (G + 1,)
+        Where the rows of each group start.
+    R : float array (q, q)
+        Correlation matrix; the answer is minus infinity where it is not positive definite.
+    signs, means : float array (q, n)
+        1, -1, or 0 for a variable that is not known.
+    log_u : float array (q, n)
+        Logarithms of the points, in the order of visit.
+    mean_slopes, R_slope : float arrays (q, n), (q, q)
+        Filled; the second is symmetric, and its product with a change of R adds up to the change.
+    """
+    q = len(R)
+    L, D = np.zeros((q, q)), np.zeros((q, q))
+    a, e, back = np.empty((q, _WIDTH)), np.empty((q, _WIDTH)), np.empty((q, _WIDTH))
+    hazard, ratio, sign = np.empty((q, _WIDTH)), np.empty((q, _WIDTH)), np.empty((q, _WIDTH))
+    work = np.empty((4, _WIDTH))
+    total = 0.0
+    R_slope[:] = 0.0
+    for g in range(len(orders)):
+        order = orders[g]
+        if not _factorise(R, order, L):
+            return -np.inf
+        D[:] = 0.0
+        for first in range(starts[g], starts[g + 1], _WIDTH):
+            n = min(_WIDTH, starts[g + 1] - first)
+            t, log_p = work[0, :n], work[1, :n]
+            for k in range(q):
+                _place(k, means[order[k], first : first + n], L, e, a[k, :n])
+                for i in range(n):
+                    sign[k, i] = signs[order[k], first + i]
+                    t[i] = a[k, i] * sign[k, i]
+                    back[k, i] = 0.0
+                _log_positive(t, log_p, hazard[k, :n], work[2, :n], work[3, :n])
+                for i in range(n):
+                    log_p[i] = log_p[i] if sign[k, i] != 0 else 0.0
+                for i in range(n):
+                    total += log_p[i]
+                if k == q - 1:
+                    continue
+                own = log_u[k, first : first + n]
+                _move_log(1.0, log_p, own, e[k, :n], work[2, :n], work[3, :n])
+                for i in range(n):  # de/da = -u phi(a) / phi(e)
+                    ratio[k, i] = min(own[i] + 0.5 * (e[k, i] * e[k, i] - t[i] * t[i]), 0.0)
+                _exp(ratio[k, :n], work[3, :n])
+                for i in range(n):
+                    known = sign[k, i] != 0
+                    e[k, i] *= sign[k, i] if known else 1.0
+                    ratio[k, i] = ratio[k, i] if known else 0.0
+            for k in range(q - 1, -1, -1):
+                inverse, slope, at = 1.0 / L[k, k], back[k, :n], a[k, :n]
+                for i in range(n):
+                    through = ratio[k, i] * slope[i] if k < q - 1 else 0.0
+                    slope[i] = (sign[k, i] * hazard[k, i] - through) * inverse
+                    mean_slopes[order[k], first + i] = slope[i]
+                D[k, k] -= _weigh(slope, at)
+                for j in range(k):
+                    D[k, j] += _weigh(slope, e[j, :n])
+                    before = back[j]
+                    for i in range(n):
+                        before[i] += slope[i] * L[k, j]
+        _unfactorise(L, D)
+        for i in range(q):
+            for j in range(i + 1):
+                R_slope[order[i], order[j]] += 0.5 * D[i, j]
+                R_slope[order[j], order[i]] += 0.5 * D[i, j]
+    return total
+
+
+@entry("i2 i1 f2 f2 f2 f2 f2", fastmath=IN_ORDER)
+def points_of(
+    orders: Codes, starts: Codes, R: Floats, signs: Floats, means: Floats, latent: Floats, log_u: Floats
+) -> None:
+    """Fill `log_u` (q, n) with the points that latent variables (q, n) come from; see `slope_orthants`."""
+    q = len(R)
+    L, e, all_t = np.zeros((q, q)), np.empty((q, _WIDTH)), np.empty(_WIDTH)
+    work = np.empty((6, _WIDTH))
+    for g in range(len(orders)):
+        order = orders[g]
+        _factorise(R, order, L)
+        for first in range(starts[g], starts[g + 1], _WIDTH):
+            n = min(_WIDTH, starts[g + 1] - first)
+            t, below, outside = all_t[:n], work[0, :n], work[1, :n]
+            for k in range(q):
+                sign, z = signs[order[k], first : first + n], latent[order[k], first : first + n]
+                _place(k, means[order[k], first : first + n], L, e, t)
+                for i in range(n):
+                    e[k, i] = z[i] / L[k, k] - t[i]
+                    below[i] = -e[k, i] if sign[i] == 0 else -sign[i] * e[k, i]
+                    t[i] *= sign[i]
+                _log_positive(t, outside, work[4, :n], work[2, :n], work[3, :n])
+                _log_positive(below, work[5, :n], work[4, :n], work[2, :n], work[3, :n])
+                for i in range(n):
+                    whole = outside[i] if sign[i] != 0 else 0.0
+                    log_u[k, first + i] = min(work[5, i] - whole, -1e-15)
+
+
+@entry("i2 i1 f2 f2 f2 f2 f2", fastmath=IN_ORDER)
+def follow_points(
+    orders: Codes, starts: Codes, R: Floats, signs: Floats, means: Floats, log_u: Floats, latent: Floats
+) -> None:
+    """Fill `latent` (q, n) with what points (q, n) lead to: the inverse of `points_of`."""
+    q = len(R)
+    L, e, all_t = np.zeros((q, q)), np.empty((q, _WIDTH)), np.empty(_WIDTH)
+    work = np.empty((4, _WIDTH))
+    for g in range(len(orders)):
+        order = orders[g]
+        _factorise(R, order, L)
+        for first in range(starts[g], starts[g + 1], _WIDTH):
+            n = min(_WIDTH, starts[g + 1] - first)
+            t, log_p = all_t[:n], work[0, :n]
+            for k in range(q):
+                sign, z = signs[order[k], first : first + n], latent[order[k], first : first + n]
+                _place(k, means[order[k], first : first + n], L, e, t)
+                for i in range(n):
+                    t[i] *= sign[i] if sign[i] != 0 else 1.0
+                _log_positive(t, log_p, work[3, :n], work[1, :n], work[2, :n])
+                for i in range(n):
+                    log_p[i] = log_p[i] if sign[i] != 0 else 0.0
+                _move_log(1.0, log_p, log_u[k, first : first + n], e[k, :n], work[1, :n], work[2, :n])
+                for i in range(n):
+                    distance = t[i] + e[k, i]
+                    if sign[i] != 0:
+                        distance = sign[i] * max(distance, TINY)
+                        e[k, i] *= sign[i]
+                    z[i] = distance * L[k, k]

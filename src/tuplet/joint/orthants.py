@@ -1,7 +1,7 @@
 """Orthants of normal vectors: the points at which they are integrated, and the outcomes of some rows.
 
 The functions on outcomes (tables, the best ones, draws) take rows in which the same variables are known: a
-`Visit` of d known and then f free variables, the scaled means (r, d + f, N) of r rows, and the known codes
+`Visit` of d known and then f free variables, the scaled means (r, d + f, D) of r rows, and the known codes
 (r, d). Their answers cover the free variables only.
 """
 
@@ -24,11 +24,17 @@ _FLOOR = 1e-8
 """Least variance of a variable given the ones before it. A singular matrix is met as if its variables had
 this much noise of their own, which no probability shows and which keeps every number finite."""
 
+_LANES = 256
+"""Points along which a loop should run at least."""
+
 _KEPT_VISITS = 4
 """Orders of the variables whose factors are remembered."""
 
 FEW = 10
 """Free variables up to which all outcomes of a row are evaluated rather than searched."""
+
+_MOST_SEARCHED = 1
+"""Outcomes for each of few free variables up to which the best are searched rather than tabulated."""
 
 _CANDIDATES, _START_DRAWS = 16, 256
 """A search begins with the most frequent of some draws."""
@@ -80,30 +86,37 @@ class Visit:
     ----------
     order : tuple of int
         Latent variables.
-    factors : array, shape (v, v, N)
+    factors : array, shape (v, v, D n_copies)
     u, log_u : arrays, shape (v - 1, N)
-    n_points : int
-        Points of each draw, which stand together.
+        One point of each draw, then the next one of each.
+    n_copies : int
+        Points of each draw for which the factors are repeated: loops along few draws would be slow.
     """
 
     order: tuple[int, ...]
     factors: Floats
     u: Floats
     log_u: Floats
-    n_points: int
+    n_copies: int
 
     @classmethod
     def make(cls, correlations: Floats, order: tuple[int, ...], points: Floats, n_points: int) -> Visit:
-        """Factorise the correlations (D, q, q) of some variables; `points` has at least v - 1 dimensions."""
+        """Factorise the correlations (D, q, q) of some variables.
+
+        `points` (v - 1 or more, D n_points) hold the points of a draw together.
+        """
         chosen = list(order)
         factors = _factorise(correlations[:, chosen][:, :, chosen])
-        u = np.ascontiguousarray(points[: max(0, len(order) - 1)])
-        return cls(order, _per_point(factors, n_points), u, np.log(u), n_points)
+        some = points[: max(0, len(order) - 1)]
+        turned = some.reshape(len(some), len(correlations), n_points).transpose(0, 2, 1)
+        u = np.ascontiguousarray(turned).reshape(some.shape)
+        n_copies = math.gcd(n_points, 2 ** max(0, math.ceil(math.log2(_LANES / len(correlations)))))
+        return cls(order, _copies(factors, n_copies), u, np.log(u), n_copies)
 
     def scale(self, means: Floats) -> Floats:
-        """Scale the means (D, r, q) of some rows for the kernels, (r, v, N)."""
+        """Scale the means (D, r, q) of some rows for the kernels, (r, v, D n_copies)."""
         chosen = np.asarray(means, dtype=float)[:, :, list(self.order)].transpose(1, 2, 0)
-        scaled = _per_point(chosen, self.n_points)
+        scaled = _copies(chosen, self.n_copies)
         scaled *= np.diagonal(self.factors).T
         return scaled
 
@@ -167,17 +180,29 @@ def best_free(
 ) -> tuple[Codes, Floats, npt.NDArray[np.bool_]]:
     """K most probable outcomes (r, k, f), their probabilities (r, k), and which rows are proven (r,)."""
     n_free = scaled.shape[1] - known.shape[1]
-    if n_free <= FEW:
-        tables = tabulate(visit, scaled, known)
-        order = np.argsort(-tables, axis=1, kind="stable")[:, :k]
-        codes = all_outcomes((2,) * n_free)[order] if n_free else np.empty((len(scaled), 1, 0), dtype=np.intp)
-        return codes, np.take_along_axis(tables, order, axis=1), np.ones(len(scaled), bool)
-    codes, best = _candidates(visit, scaled, known, k, seed)
+    if n_free <= FEW and k > _MOST_SEARCHED * n_free:
+        return _best_of_tables(visit, scaled, known, k)
+    if n_free > FEW:
+        codes, best = _candidates(visit, scaled, known, k, seed)
+    else:  # few enough to find and prove the best ones without a start, whatever it takes
+        codes, best = np.zeros((len(scaled), k, scaled.shape[1]), np.intp), np.zeros((len(scaled), k))
+        max_nodes = 2 ** (FEW + 1)
     proven = np.empty(len(scaled), dtype=np.intp)
     search_outcomes(known, scaled, visit.factors, visit.u, visit.log_u, max_nodes, codes, best, proven)
+    best = np.maximum(best, _TINY)
     order = np.argsort(-best, axis=1, kind="stable")
     codes = np.take_along_axis(codes, order[..., None], axis=1)[..., known.shape[1] :]
     return codes, np.take_along_axis(best, order, axis=1), proven == 1
+
+
+def _best_of_tables(
+    visit: Visit, scaled: Floats, known: Codes, k: int
+) -> tuple[Codes, Floats, npt.NDArray[np.bool_]]:
+    tables = tabulate(visit, scaled, known)
+    order = np.argsort(-tables, axis=1, kind="stable")[:, :k]
+    n_free = scaled.shape[1] - known.shape[1]
+    codes = all_outcomes((2,) * n_free)[order] if n_free else np.empty((len(scaled), 1, 0), dtype=np.intp)
+    return codes, np.take_along_axis(tables, order, axis=1), np.ones(len(scaled), bool)
 
 
 def _factorise(correlations: Floats) -> Floats:
@@ -196,9 +221,9 @@ def _factorise(correlations: Floats) -> Floats:
     return factors
 
 
-def _per_point(array: Floats, n_points: int) -> Floats:
-    """Repeat the last axis, one entry per draw, for each point of the draw."""
-    return np.repeat(array, n_points, axis=-1) if n_points > 1 else np.array(array, order="C")
+def _copies(array: Floats, number: int) -> Floats:
+    """Repeat the last axis, one entry per draw, as a whole."""
+    return np.concatenate([array] * number, axis=-1) if number > 1 else np.array(array, order="C")
 
 
 def _drawn(visit: Visit, scaled: Floats, known: Codes, picks: Floats, normals: Floats) -> Codes:
@@ -219,9 +244,9 @@ def _candidates(visit: Visit, scaled: Floats, known: Codes, k: int, seed: int) -
     codes = np.concatenate([np.repeat(known[:, None], free.shape[1], axis=1), free], axis=2)
     row, rank = np.nonzero((free != UNKNOWN).all(axis=2))
     logs, log_known = np.empty((len(row), 1)), np.zeros((r, 1))
-    log_paths(row, codes[row, rank], scaled, visit.factors, visit.log_u, logs)
+    log_paths(row, codes[row, rank], scaled, visit.factors, visit.u, visit.log_u, logs)
     if d:
-        log_paths(np.arange(r), known, scaled, visit.factors, visit.log_u, log_known)
+        log_paths(np.arange(r), known, scaled, visit.factors, visit.u, visit.log_u, log_known)
     best = np.zeros(codes.shape[:2])
     best[row, rank] = np.exp(logs[:, 0] - log_known[row, 0])
     order = np.argsort(-best, axis=1, kind="stable")[:, :k]

@@ -17,7 +17,7 @@ from tuplet.core.limits import row_blocks
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.atoms import Atoms
 from tuplet.joint.base import JointDistribution, Ranking
-from tuplet.joint.ghk_kernels import log_paths
+from tuplet.joint.ghk_kernels import log_paths, mean_sides
 from tuplet.joint.orthants import (
     FEW,
     LazyMeans,
@@ -178,7 +178,7 @@ class Probit(JointDistribution):
 
     def _blocks(self, width: int = 0) -> Iterator[npt.NDArray[np.intp]]:
         """Cut the rows into blocks of bounded memory, `width` cells a row on top of their means."""
-        cells = self.correlations.shape[1] * self._points.size + width
+        cells = self.correlations.shape[1] * len(self.correlations) + width
         return (np.arange(block.start, block.stop) for block in row_blocks(len(self), cells))
 
     def _groups(self, rows: npt.NDArray[np.intp]) -> Iterator[_KnownPattern]:
@@ -189,7 +189,7 @@ class Probit(JointDistribution):
             yield _KnownPattern(rows[chosen], known, free)
 
     def _visit(self, group: _KnownPattern) -> tuple[Visit, Floats, Codes]:
-        """Return the visit of known and then free variables, scaled means (r, v, N), known codes (r, d)."""
+        """Return the visit of known and then free variables, scaled means (r, v, D), known codes (r, d)."""
         visit = self._points.visit((*group.known, *(self.variables[j] for j in group.free)))
         known = np.ascontiguousarray(self.evidence[group.rows][:, list(group.known)])
         return visit, visit.scale(self._latent_means(group.rows)), known
@@ -246,14 +246,18 @@ class Probit(JointDistribution):
         present, position = np.unique(row, return_inverse=True)
         visit = self._points.visit(order)
         answer = np.empty((len(row), 1))
-        log_paths(position, asked, visit.scale(means[:, present]), visit.factors, visit.log_u, answer)
+        scaled = visit.scale(means[:, present])
+        log_paths(position, asked, scaled, visit.factors, visit.u, visit.log_u, answer)
         return answer[:, 0]
 
     def _flat_marginals(self) -> Floats:
         flat = np.empty((len(self), self.n_variables, 2))
         for rows in self._blocks():
-            means = self._latent_means(rows)[..., list(self.variables)]
-            flat[rows, :, 0], flat[rows, :, 1] = ndtr(-means).mean(axis=0), ndtr(means).mean(axis=0)
+            means = np.asarray(self._latent_means(rows)[..., list(self.variables)], dtype=float)
+            high, low = np.empty((2, *means.shape[1:]))
+            cells = np.ascontiguousarray(means).reshape(len(means), -1)
+            mean_sides(cells, high.reshape(-1), low.reshape(-1))
+            flat[rows, :, 0], flat[rows, :, 1] = low, high
         known = np.flatnonzero(self._is_known.any(axis=1))
         if len(known):
             given = self._take(known)
@@ -488,7 +492,7 @@ def _log_alike(
     answer = np.zeros((len(row), b))
     if order:
         visit = Visit.make(correlations, order, np.tile(points, b), n_points)
-        log_paths(row, asked, visit.scale(means), visit.factors, visit.log_u, answer)
+        log_paths(row, asked, visit.scale(means), visit.factors, visit.u, visit.log_u, answer)
     return answer
 
 

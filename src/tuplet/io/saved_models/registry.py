@@ -107,6 +107,7 @@ OBJECTS: dict[str, str] = {
     "ForestDraws": "tuplet.models.probit.sampling.forests:ForestDraws",
     "HamiltonianState": "tuplet.models.probit.sampling.correlation:HamiltonianState",
     "StepSize": "tuplet.models.probit.sampling.correlation:StepSize",
+    "TogetherState": "tuplet.models.probit.sampling.together:TogetherState",
     "LinearDraws": "tuplet.models.probit.sampling.means:LinearDraws",
     "MetropolisState": "tuplet.models.probit.sampling.correlation:MetropolisState",
     "CalibratorByCategory": "tuplet.models.rules.calibration:_ByCategory",

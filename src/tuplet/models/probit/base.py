@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import abstractmethod
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
@@ -13,7 +14,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from tuplet.core.delegates import delegate
-from tuplet.core.exceptions import ConvergenceWarning, InputError, TupletWarning
+from tuplet.core.exceptions import ConvergenceWarning, InputError, IntractableError, TupletWarning
 from tuplet.core.limits import HELD_CELLS
 from tuplet.core.parameters import Number, Whole, declare
 from tuplet.core.progress import Show
@@ -26,7 +27,7 @@ from tuplet.models.probit.sampling.chains import ChainDraws, ChainPlan, Run, run
 from tuplet.models.probit.sampling.correlation import Correlation, Prior, correlation_step
 from tuplet.models.probit.sampling.draws import Draws, MeansAt
 from tuplet.models.probit.sampling.means import MeanSettings
-from tuplet.models.probit.sampling.sampler import label_signs, offsets_of
+from tuplet.models.probit.sampling.sampler import label_signs
 from tuplet.models.probit.sampling.summary import combination_table, convergence_of, correlation_table
 from tuplet.prediction.queries import warn_outside
 from tuplet.space.classes import ClassSpace
@@ -43,6 +44,9 @@ _FREE = {"n_draws", "random_state", "n_jobs", "progress", "warm_start"}
 
 _MOST_ROWS = 10_000_000
 """Rows that weights may amount to."""
+
+_MOST_LABELS = 60
+"""Class variables up to which every correlation is drawn."""
 
 _LARGEST = 1e100
 """Size of a feature; squares of larger ones, which variances are made of, may overflow."""
@@ -96,6 +100,7 @@ class ProbitModel(JointClassifier):
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
         name = type(self).__name__
         _require_binary(self.space_, name)
+        _require_few(self.space_.n_variables, self.correlation, name)
         X = _dense(X)
         rows = _rows_by_weight(X, codes, sample_weight, name)
         X, codes = X[rows], codes[rows]
@@ -118,7 +123,7 @@ class ProbitModel(JointClassifier):
 
     def _plan(self, X: Floats, codes: Codes, *, reset: bool = False) -> ChainPlan:
         rule = correlation_step(self.correlation, prior=self.prior, eta=self.eta, n_factors=self.n_factors)
-        return ChainPlan(
+        return ChainPlan.make(
             self._scaled(X, reset=reset),
             label_signs(codes),
             self._mean_settings(),
@@ -139,7 +144,7 @@ class ProbitModel(JointClassifier):
         rng = np.random.default_rng(self.random_state)
         self.seed_ = int(rng.integers(2**31))
         chains = self._usable(self._run(plan, rng.spawn(self.n_chains), [None] * self.n_chains), 0)
-        self.draws_ = Draws.collect(chains, offsets_of(plan.signs))
+        self.draws_ = Draws.collect(chains, plan.offsets)
         self._remember(chains, digest)
 
     def _require_unchanged(self, digest: str) -> None:
@@ -174,7 +179,7 @@ class ProbitModel(JointClassifier):
         if plan.n_draws == before:
             return
         ends: list[Any] = self.ends_
-        plan = ChainPlan(plan.X, plan.signs, plan.means, plan.rule, 0, plan.n_draws - before, plan.thin)
+        plan = replace(plan, n_burn=0, n_draws=plan.n_draws - before)
         chains = self._usable(self._run(plan, [end.rng for end in ends], ends), before, len(ends))
         self.draws_ = self.draws_.extended(Draws.collect(chains, self.draws_.offsets))
         self._remember(chains, digest)
@@ -298,6 +303,17 @@ def _require_binary(space: ClassSpace, model: str) -> None:
                 f"{model}: Only binary classification is supported. The class variable {name!r} has {card}"
                 f" class{'es' if card > 1 else ''}; {remedy}."
             )
+
+
+def _require_few(m: int, correlation: Correlation, model: str) -> None:
+    """Raise `IntractableError` if there are too many correlations to draw each of them."""
+    if m > _MOST_LABELS and correlation in ("hmc", "metropolis"):
+        raise IntractableError(
+            f"{model}: {m} class variables have {m * (m - 1) // 2:,} correlations, of which"
+            f" correlation={correlation!r} draws every one; beyond {_MOST_LABELS} class variables chains"
+            " take hours and do not converge. Use correlation='factors' or 'identity', or TreeClassifier,"
+            " ChainClassifier or SharedForestClassifier."
+        )
 
 
 def _require_moderate(X: Floats, model: str) -> Floats:

@@ -39,6 +39,7 @@ class ProbitForestClassifier(ProbitModel):
     correlation : {"hmc", "metropolis", "factors", "identity"}
         How R is drawn: any matrix, by Hamiltonian Monte Carlo or by the slower random walk of the paper;
         from `n_factors` factors, for many labels; or not at all, which makes the labels independent given x.
+        With more than 60 labels, only the last two are possible.
     prior : {"lkj", "inverse-wishart"}
         Of R, for "hmc" and "metropolis": |R|^(eta - 1), or that of the correlations of an
         inverse-Wishart(m + 1, I) matrix.
@@ -70,6 +71,11 @@ class ProbitForestClassifier(ProbitModel):
         Largest R-hat and least effective sample size; None with fewer than 100 draws of each chain.
     acceptance_ : float
         Share of accepted moves of R.
+
+    Raises
+    ------
+    IntractableError
+        If every correlation of more than 60 labels is to be drawn.
 
     Warns
     -----

@@ -40,11 +40,17 @@ class ProbitClassifier(ProbitModel):
     coef_ : array, shape (m, p)
         Posterior means of the coefficients of standardised predictors.
     intercept_ : array, shape (m,)
-    correlation_, draws_, convergence_, acceptance_
+    correlation_, draws_, convergence_
         See `ProbitForestClassifier`.
+    acceptance_ : float
+        Share of accepted moves of coefficients and R.
 
     Notes
     -----
+    Up to 30 labels, coefficients and R are drawn together by Hamiltonian Monte Carlo, given uniform numbers
+    from which the latent variables follow by sequential conditioning; chains start near the posterior mode.
+    Beyond, or with `correlation="metropolis"`, they are drawn one after the other given the latent variables.
+
     Coefficients of standardised predictors have a standard normal prior, which keeps them finite where labels
     are separable. Class variables, missing labels,
     weights and interrupts are treated as in `ProbitForestClassifier`.
@@ -72,9 +78,9 @@ class ProbitClassifier(ProbitModel):
         self,
         predictors: Callable[[Floats], Any] | Any = None,
         *,
-        n_burn: int = 500,
-        n_draws: int = 250,
-        thin: int = 2,
+        n_burn: int = 50,
+        n_draws: int = 128,
+        thin: int = 1,
         n_chains: int = 4,
         correlation: Correlation = "hmc",
         prior: Prior = "lkj",

@@ -8,16 +8,17 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import ndtr
 
 from tuplet.core.interrupts import held_interrupts
 from tuplet.core.parallel import fan_out, n_workers, one_blas_thread, open_workers
 from tuplet.core.processes import LOOK, Monitor, StoppedError, report
 from tuplet.core.progress import Progress, Show
 from tuplet.core.typing import Codes, Floats
-from tuplet.models.probit.sampling.correlation import CorrelationStep
-from tuplet.models.probit.sampling.means import MeanDraws, MeanSettings
-from tuplet.models.probit.sampling.sampler import State, init, offsets_of, settled, step
+from tuplet.joint.ghk_kernels import mean_probabilities
+from tuplet.models.probit.sampling.correlation import CorrelationStep, Hamiltonian, Identity
+from tuplet.models.probit.sampling.means import LinearSettings, MeanDraws, MeanSettings
+from tuplet.models.probit.sampling.sampler import MOST_TOGETHER, State, init, offsets_of, settled, step
+from tuplet.models.probit.sampling.together import Together
 
 
 class Run(NamedTuple):
@@ -62,22 +63,41 @@ class ChainPlan:
 
     Parameters
     ----------
-    X : float array (n, d)
+    prepared : object
+        What blocks are made from.
     signs : int array (q, n)
         See `State`.
+    offsets : float array (q,)
     means : MeanSettings
-    rule : CorrelationStep
+    rule : CorrelationStep or Together
+    n_features : int
     n_burn, n_draws, thin : int
         Iterations that are dropped, draws that are kept after them, and iterations for each of these.
     """
 
-    X: Floats
+    prepared: Any
     signs: Codes
+    offsets: Floats
     means: MeanSettings
-    rule: CorrelationStep
+    rule: CorrelationStep | Together
+    n_features: int
     n_burn: int
     n_draws: int
     thin: int = 1
+
+    @classmethod
+    def make(
+        cls, X: Floats, signs: Codes, means: MeanSettings, rule: CorrelationStep, *lengths: int
+    ) -> ChainPlan:
+        """Prepare rows X (n, d) with signs (q, n); lengths are `n_burn`, `n_draws` and `thin`."""
+        prepared, offsets = means.prepare(X), offsets_of(signs)
+        moved: CorrelationStep | Together = rule
+        together = isinstance(means, LinearSettings) and isinstance(rule, Hamiltonian | Identity)
+        if together and len(signs) <= MOST_TOGETHER:
+            prior = rule if isinstance(rule, Hamiltonian) else None
+            moved = Together.make(prior, prepared, signs, offsets)
+            prepared, signs = moved.design, np.ascontiguousarray(signs[:, moved.groups.rows])
+        return cls(prepared, signs, offsets, means, moved, X.shape[1], *lengths)
 
     @property
     def n_iterations(self) -> int:
@@ -124,12 +144,15 @@ class MarkovChain:
     def __init__(self, plan: ChainPlan, rng: np.random.Generator, end: ChainEnd | None = None) -> None:
         self.plan = plan
         self.rng = rng if end is None else copy.deepcopy(end.rng)
-        blocks = plan.means.blocks(plan.X, len(plan.signs))
+        blocks = plan.means.blocks(plan.prepared, len(plan.signs))
         self.state = (
-            init(plan.signs, blocks, plan.rule, self.rng) if end is None else _resume(plan, blocks, end)
+            init(plan.signs, blocks, plan.rule, self.rng, plan.offsets)
+            if end is None
+            else _resume(plan, blocks, end)
         )
         self.n_left = plan.n_iterations if end is None else plan.n_draws * plan.thin
-        self._end: ChainEnd | None = end
+        self._end = end
+        self._last: tuple[State, list[Any], Any] | None = None
         self._kept: list[tuple[Floats, Floats, list[Any]]] = []
         self._accepted: list[float] = []
 
@@ -138,8 +161,7 @@ class MarkovChain:
         drawing = self.plan.n_draws * self.plan.thin
         if self.n_left == drawing:
             self.state = settled(self.state)
-            for block in self.state.blocks:
-                block.settle()
+            self.state.blocks.settle()
         self.state, info = step(self.state, self.rng)
         self.n_left -= 1
         if self.n_left < drawing:
@@ -149,11 +171,11 @@ class MarkovChain:
 
     def _keep(self) -> None:
         state = self.state
-        records = [block.record() for block in state.blocks]
-        end = ChainEnd(state.latent, state.correlation, records, copy.deepcopy(self.rng))
+        records = state.blocks.record(self.rng)
+        randomness = self.rng.bit_generator.state  # a copy of the generator would cost as much as a step
         # Together at the end, so that an interrupt finds all of a draw or nothing.
-        self._kept.append((state.matrix, ndtr(state.means).mean(axis=1), records))
-        self._end = end
+        self._kept.append((state.matrix, mean_probabilities(state.means), records))
+        self._last = state, records, randomness
 
     def draws(self) -> ChainDraws:
         """Return what has been kept so far."""
@@ -162,10 +184,19 @@ class MarkovChain:
         return ChainDraws(
             np.array([draw[0] for draw in kept]).reshape(-1, q, q),
             np.array([draw[1] for draw in kept]).reshape(-1, q),
-            self.plan.means.collect([draw[2] for draw in kept], self.plan.X.shape[1]) if kept else None,
+            self.plan.means.collect([draw[2] for draw in kept], self.plan.n_features) if kept else None,
             float(np.mean(self._accepted)) if self._accepted else float("nan"),
-            self._end,
+            self._ended(),
         )
+
+    def _ended(self) -> ChainEnd | None:
+        """Return the state at the last draw."""
+        if self._last is None:
+            return self._end
+        state, records, randomness = self._last
+        rng = copy.deepcopy(self.rng)
+        rng.bit_generator.state = randomness
+        return ChainEnd(state.latent, state.correlation, records, rng)
 
 
 def _in_turn(
@@ -242,9 +273,7 @@ def _run_some(plan: ChainPlan, rngs: Sequence[Any], ends: Sequence[ChainEnd | No
 
 
 def _resume(plan: ChainPlan, blocks: Any, end: ChainEnd) -> State:
-    offsets = offsets_of(plan.signs)
-    means = np.stack([block.restore(record) for block, record in zip(blocks, end.records, strict=True)])
-    means += offsets[:, None]
+    means = blocks.restore(end.records) + plan.offsets[:, None]
     return State(
-        plan.signs, offsets, end.latent, means, tuple(blocks), plan.rule, end.correlation, adapting=False
+        plan.signs, plan.offsets, end.latent, means, blocks, plan.rule, end.correlation, adapting=False
     )

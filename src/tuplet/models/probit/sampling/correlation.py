@@ -10,7 +10,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from tuplet.core.typing import Floats
-from tuplet.models.probit.sampling.correlation_kernels import correlation_of, trajectory
+from tuplet.models.probit.sampling.correlation_kernels import correlation_of, density_of, trajectory
 
 Correlation: TypeAlias = Literal["hmc", "metropolis", "factors", "identity"]
 Prior: TypeAlias = Literal["lkj", "inverse-wishart"]
@@ -44,7 +44,7 @@ def correlation_step(
         return Metropolis(prior, eta)
     if kind == "factors":
         return Hamiltonian(n_factors=n_factors)
-    return _Identity()
+    return Identity()
 
 
 class CorrelationState(Protocol):
@@ -105,10 +105,9 @@ class Hamiltonian:
     def start(self, q: int, n: int, rng: np.random.Generator) -> HamiltonianState:
         """Return a state near the identity for q class variables and n rows."""
         # Loadings of zero are a saddle point: the gradient would never leave it, only the momentum does.
-        n_free = q * self.n_factors if self.n_factors else q * (q - 1) // 2
-        theta = 0.1 * rng.standard_normal(n_free)
+        theta = 0.1 * rng.standard_normal(self.n_free(q))
         size = StepSize.start(0.5 / math.sqrt(n + q))
-        return HamiltonianState(self._matrix(theta, q), theta, size)
+        return HamiltonianState(self.matrix_of(theta, q), theta, size)
 
     def step(
         self, state: HamiltonianState, cross: Floats, n: int, rng: np.random.Generator, adapting: bool
@@ -146,7 +145,7 @@ class Hamiltonian:
         if adapting:
             state = replace(state, size=state.size.update(accepted))
         if rng.random() < accepted:
-            state = replace(state, theta=theta, matrix=self._matrix(theta, q))
+            state = replace(state, theta=theta, matrix=self.matrix_of(theta, q))
         return state, accepted
 
     def _exponents(self, q: int) -> tuple[float, float]:
@@ -155,8 +154,42 @@ class Hamiltonian:
             return float(self.eta), 0.0
         return -float(q), float(q + 1)  # |R|^-(dof + q + 1)/2 with dof = q + 1
 
-    def _matrix(self, theta: Floats, q: int) -> Floats:
+    def n_free(self, q: int) -> int:
+        """Return how many free numbers parametrise the matrix of q class variables."""
+        return q * self.n_factors if self.n_factors else q * (q - 1) // 2
+
+    def matrix_of(self, theta: Floats, q: int) -> Floats:
+        """Return the correlation matrix (q, q) of free numbers."""
         return correlation_of(theta, q, self.n_factors > 0)
+
+    def free_of(self, matrix: Floats) -> Floats:
+        """Return free numbers of a matrix (q, q), or, with factors, of one that is near it."""
+        if self.n_factors:
+            return _loadings_of(matrix, self.n_factors).ravel()
+        lower = np.linalg.cholesky(matrix)
+        left = 1 - np.cumsum(lower**2, axis=1) + lower**2  # of the variance, before each column
+        partial = np.clip(lower / np.sqrt(np.maximum(left, 1e-12)), -0.999, 0.999)
+        return np.arctanh(partial[np.tril_indices(len(matrix), -1)])
+
+    def per_number(self, information: Floats) -> Floats:
+        """Return how much is known of each free number, from what is known of pairs (q, q)."""
+        if self.n_factors:
+            return np.repeat(information.mean(axis=1), self.n_factors)
+        return information[np.tril_indices(len(information), -1)]
+
+    def prior_of(self, theta: Floats, q: int) -> tuple[float, Floats]:
+        """Return the log-density of free numbers a priori and its gradient."""
+        return density_of(theta, np.zeros((q, q)), 0.0, *self._exponents(q), self.n_factors > 0)
+
+
+def _loadings_of(matrix: Floats, n_factors: int) -> Floats:
+    """Return loadings (q, f) whose products are near the correlations (q, q)."""
+    values, vectors = np.linalg.eigh(matrix - np.eye(len(matrix)))
+    b = np.zeros((len(matrix), n_factors))
+    some = min(n_factors, len(matrix))
+    b[:, :some] = vectors[:, ::-1][:, :some] * np.sqrt(np.maximum(values[::-1][:some], 0.0))
+    size = np.minimum((b**2).sum(axis=1, keepdims=True), 0.9)
+    return b / np.sqrt(1 - size)
 
 
 @dataclass(frozen=True)
@@ -171,22 +204,24 @@ class StepSize:
     log_size: float
     log_mean: float
     anchor: float
+    goal: float
     error: float = 0.0
     count: int = 0
 
     @classmethod
-    def start(cls, size: float) -> StepSize:
-        """Begin the search near `size`."""
-        return cls(math.log(size), math.log(size), math.log(10 * size))
+    def start(cls, size: float, goal: float = _HAMILTONIAN_ACCEPTANCE) -> StepSize:
+        """Begin the search near `size`; `goal` is the acceptance to reach."""
+        return cls(math.log(size), math.log(size), math.log(10 * size), goal)
 
     def update(self, accepted: float) -> StepSize:
         """Learn from the acceptance probability of one trajectory."""
         count = self.count + 1
         weight = 1 / (count + 10)
-        error = (1 - weight) * self.error + weight * (_HAMILTONIAN_ACCEPTANCE - accepted)
+        error = (1 - weight) * self.error + weight * (self.goal - accepted)
         log_size = self.anchor - math.sqrt(count) / 0.05 * error
         rate = count**-0.75
-        return StepSize(log_size, rate * log_size + (1 - rate) * self.log_mean, self.anchor, error, count)
+        log_mean = rate * log_size + (1 - rate) * self.log_mean
+        return replace(self, log_size=log_size, log_mean=log_mean, error=error, count=count)
 
     def size(self, adapting: bool) -> float:
         """Step size to use: the latest estimate while adapting, then the average of the estimates."""
@@ -318,7 +353,7 @@ class IdentityState:
 
 
 @dataclass(frozen=True)
-class _Identity:
+class Identity:
     """No correlation: one univariate probit model for each label."""
 
     def start(self, q: int, n: int, rng: np.random.Generator) -> IdentityState:

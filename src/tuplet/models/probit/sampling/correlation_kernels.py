@@ -130,8 +130,7 @@ def _fill_factors(theta: Floats, B: Floats, root: Floats) -> None:
 def _factor_density(theta: Floats, C: Floats, n: float, grad: Floats) -> float:
     """Return the log-density of loadings (q f,) and fill its gradient."""
     q = len(C)
-    f = len(theta) // q
-    B, root = np.empty((q, f)), np.empty(q)
+    B, root = np.empty((q, len(theta) // q)), np.empty(q)
     _fill_factors(theta, B, root)
     R = B @ B.T
     for i in range(q):
@@ -147,7 +146,15 @@ def _factor_density(theta: Floats, C: Floats, n: float, grad: Floats) -> float:
         value -= n * np.log(L[i, i])
         for j in range(q):
             value -= 0.5 * P[i, j] * C[i, j]
-    slope = PCP - n * P
+    _carry_factors(PCP - n * P, B, root, grad)
+    grad -= theta
+    return value
+
+
+@inner()
+def _carry_factors(slope: Floats, B: Floats, root: Floats, grad: Floats) -> None:
+    """Carry twice the slope (q, q) of R to the loadings; the diagonal of R is constant."""
+    q, f = B.shape
     for i in range(q):
         slope[i, i] = 0.0
     carried = slope @ B
@@ -156,8 +163,7 @@ def _factor_density(theta: Floats, C: Floats, n: float, grad: Floats) -> float:
         for k in range(f):
             along += carried[i, k] * B[i, k]
         for k in range(f):
-            grad[i * f + k] = (carried[i, k] - along * B[i, k]) / root[i] - theta[i * f + k]
-    return value
+            grad[i * f + k] = (carried[i, k] - along * B[i, k]) / root[i]
 
 
 @inner()
@@ -195,6 +201,26 @@ def correlation_of(theta: Floats, q: int, factors: bool) -> Floats:
     for i in range(q):
         R[i, i] = 1.0
     return R
+
+
+@entry("f1 f2 b")
+def carry_slope(theta: Floats, slope: Floats, factors: bool) -> Floats:
+    """Return the derivatives by free numbers `theta` of what has the symmetric slope (q, q) by R."""
+    q, grad = len(slope), np.zeros_like(theta)
+    if factors:
+        B, root = np.empty((q, len(theta) // q)), np.empty(q)
+        _fill_factors(theta, B, root)
+        _carry_factors(2.0 * slope, B, root, grad)
+        return grad
+    L, at = np.zeros((q, q)), 0
+    _fill_cholesky(theta, L)
+    lower = 2.0 * (slope @ L)
+    for i in range(q):
+        _backwards(theta, L, lower, i, at, q, 0.0, 0.0, grad)
+        for j in range(i):  # without the terms of a determinant, here |R|^-1
+            grad[at + j] += (q - 2 - j) * np.tanh(theta[at + j])
+        at += i
+    return grad
 
 
 @entry("f1 f1 f2 f f f b f i")

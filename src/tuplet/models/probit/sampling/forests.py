@@ -60,20 +60,57 @@ class ForestSettings:
         r = 4.0 if self.shrinkage is None else self.shrinkage
         return (3 / r) ** 2 / self.n_trees
 
-    def blocks(self, X: Floats, q: int) -> list[ForestBlock]:
-        """Make a block for each of q labels; X (n, d)."""
+    def prepare(self, X: Floats) -> Floats:
+        """Return X (n, d): what stochtree makes of it does not travel to workers."""
         if len(X) < 3:
             raise InputError(f"Forests of probit models need at least 3 rows, found n_samples = {len(X)}.")
-        data = load_features(X)
-        return [ForestBlock(data, self) for _ in range(q)]
+        return X
+
+    def blocks(self, prepared: Floats, q: int) -> ForestBlocks:
+        """Make the blocks of q labels."""
+        data = load_features(prepared)
+        return ForestBlocks([ForestBlock(data, self) for _ in range(q)])
 
     def collect(self, records: list[list[ForestRecord]], n_features: int) -> ForestDraws:
         """Gather what the blocks recorded: a list of labels for each draw."""
         return ForestDraws.collect(records, n_features)
 
 
+class ForestBlocks:
+    """Sums of trees of all labels; see `MeanBlocks`."""
+
+    is_cheap = False
+
+    def __init__(self, labels: list[ForestBlock]) -> None:
+        self.labels = labels
+
+    def step(self, target: Floats, covariance: Floats, rng: np.random.Generator) -> Floats:
+        """Move the mean function of each label on its pseudo-response (equation 5)."""
+        precision = np.linalg.inv(covariance)
+        residuals = target - np.stack([block.fitted for block in self.labels])
+        for k, block in enumerate(self.labels):
+            variance = 1 / float(precision[k, k])
+            weights: Floats = -variance * precision[k]
+            weights[k] = 0.0
+            residuals[k] = target[k] - block.step(target[k] - weights @ residuals, variance, rng)
+        return target - residuals
+
+    def settle(self) -> None:
+        """See `ForestBlock.settle`."""
+        for block in self.labels:
+            block.settle()
+
+    def record(self, rng: np.random.Generator) -> list[ForestRecord]:
+        """Return the trees of each label."""
+        return [block.record() for block in self.labels]
+
+    def restore(self, records: list[ForestRecord]) -> Floats:
+        """Take the trees of a record; return the means (q, n)."""
+        return np.stack([block.restore(one) for block, one in zip(self.labels, records, strict=True)])
+
+
 class ForestBlock:
-    """The sum of trees of one label; see `MeanBlock`.
+    """The sum of trees of one label.
 
     Parameters
     ----------
@@ -81,8 +118,6 @@ class ForestBlock:
         Features of the training rows, shared by all labels.
     settings : ForestSettings
     """
-
-    is_cheap = False
 
     def __init__(self, data: Any, settings: ForestSettings) -> None:
         import stochtree
@@ -113,7 +148,7 @@ class ForestBlock:
         self._sampler.prepare_for_sampler(data, self._residual, self._forest, 0, np.zeros(1))
 
     def step(self, target: Floats, variance: float, rng: np.random.Generator) -> Floats:
-        """Move every tree once, given the others; see `MeanBlock.step`."""
+        """Move every tree once, given target = means + noise (n,) of this variance; return the means."""
         import stochtree
 
         self._residual.update_data(target - self.fitted)

@@ -1,36 +1,36 @@
-"""Means of the latent variables: what a block of one label does, and linear blocks."""
+"""Means of the latent variables: what blocks do, and linear blocks."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from tuplet.core.typing import Floats
 
 
-class MeanBlock(Protocol):
-    """The mean function of one label and its place in the chain.
+class MeanBlocks(Protocol):
+    """The mean functions of all labels and their place in the chain.
 
-    A block changes in place: the engines of forests do, and copying them would cost more than a step.
+    Blocks change in place: the engines of forests do, and copying them would cost more than a step.
     """
 
     is_cheap: bool
     """Whether a step costs no more than drawing the latent variables does."""
 
-    def step(self, target: Floats, variance: float, rng: np.random.Generator) -> Floats:
-        """Move given target = mean + noise (n,), the noise of this variance; return the new means (n,)."""
+    def step(self, target: Floats, covariance: Floats, rng: np.random.Generator) -> Floats:
+        """Move given target = means + noise (q, n) of this covariance (q, q); return the new means (q, n)."""
 
     def settle(self) -> None:
         """End what is for the first steps only: draws are kept from now on."""
 
-    def record(self) -> Any:
-        """Return the function as it is now, as a value."""
+    def record(self, rng: np.random.Generator) -> list[Any]:
+        """Return the function of each label as it is now, as a value."""
 
-    def restore(self, record: Any) -> Floats:
-        """Take the function of a record; return the means (n,)."""
+    def restore(self, records: list[Any]) -> Floats:
+        """Take the functions of a record; return the means (q, n)."""
 
 
 class MeanDraws(Protocol):
@@ -49,8 +49,11 @@ class MeanDraws(Protocol):
 class MeanSettings(Protocol):
     """Prior of the mean functions, and what makes them."""
 
-    def blocks(self, X: Floats, q: int) -> Sequence[MeanBlock]:
-        """Make a block for each of q labels; X (n, d)."""
+    def prepare(self, X: Floats) -> Any:
+        """Return what all chains need of rows X (n, d)."""
+
+    def blocks(self, prepared: Any, q: int) -> MeanBlocks:
+        """Make the blocks of q labels."""
 
     def collect(self, records: list[list[Any]], n_features: int) -> MeanDraws:
         """Gather what the blocks recorded: a list of labels for each draw."""
@@ -63,10 +66,13 @@ class LinearSettings:
     scale: float = 1.0
     intercept_scale: float = 2.5
 
-    def blocks(self, X: Floats, q: int) -> list[_LinearBlock]:
-        """Make a block for each of q labels; X (n, d)."""
-        design = _LinearDesign.make(X, self.scale, self.intercept_scale)
-        return [_LinearBlock(design) for _ in range(q)]
+    def prepare(self, X: Floats) -> LinearDesign:
+        """Rotate the predictors X (n, d) once for all chains."""
+        return LinearDesign.make(X, self.scale, self.intercept_scale)
+
+    def blocks(self, prepared: LinearDesign, q: int) -> LinearBlocks:
+        """Make the blocks of q labels."""
+        return LinearBlocks(prepared, q)
 
     def collect(self, records: list[list[Floats]], n_features: int) -> LinearDraws:
         """Gather what the blocks recorded: a list of labels for each draw."""
@@ -74,62 +80,97 @@ class LinearSettings:
 
 
 @dataclass(frozen=True)
-class _LinearDesign:
+class LinearDesign:
     """Predictors of linear means, rotated once so that coefficients given the variance are independent.
+
+    Means are `rotated` times positions, which are standard normal a priori. With more predictors than rows
+    there are as many positions as rows; the rows say nothing about the rest of the coefficients.
 
     Parameters
     ----------
-    rotated : float array (n, d + 1)
-        Predictors with an intercept in front, times `rotation`.
-    rotation : float array (d + 1, d + 1)
-        Coefficients are `rotation` times independent standard normals a priori.
-    strengths : float array (d + 1,)
+    rotated : float array (n, r)
+        Predictors with an intercept in front, times deviations and axes.
+    deviations : float array (d + 1,)
+        Prior standard deviations of the coefficients.
+    axes : float array (d + 1, r)
+        Orthonormal columns; coefficients are `deviations` times `axes` times positions, and, where r < d + 1,
+        times a standard normal vector that is orthogonal to the axes.
+    strengths : float array (r,)
         Squared lengths of the columns of `rotated`.
     """
 
     rotated: Floats
-    rotation: Floats
+    deviations: Floats
+    axes: Floats
     strengths: Floats
 
     @classmethod
-    def make(cls, X: Floats, scale: float, intercept_scale: float) -> _LinearDesign:
+    def make(cls, X: Floats, scale: float, intercept_scale: float) -> LinearDesign:
         """Prepare standardised predictors X (n, d); the scales are prior standard deviations."""
         full = _with_intercept(X)
         deviations = np.full(full.shape[1], scale)
         deviations[0] = intercept_scale
-        scaled = full * deviations
-        strengths, axes = np.linalg.eigh(scaled.T @ scaled)
-        return cls(scaled @ axes, deviations[:, None] * axes, np.maximum(strengths, 0.0))
+        full *= deviations
+        if len(full) < full.shape[1]:
+            strengths, left = np.linalg.eigh(full @ full.T)
+            some = strengths > 1e-10 * strengths[-1]
+            strengths, left = strengths[some], left[:, some]
+            roots = np.sqrt(strengths)
+            return cls(left * roots, deviations, full.T @ (left / roots), strengths)
+        strengths, axes = np.linalg.eigh(full.T @ full)
+        return cls(full @ axes, deviations, axes, np.maximum(strengths, 0.0))
+
+    def take(self, rows: npt.NDArray[np.intp]) -> LinearDesign:
+        """Return the design with its rows in another order."""
+        return replace(self, rotated=np.ascontiguousarray(self.rotated[rows]))
+
+    def coefficients(self, positions: Floats, rng: np.random.Generator) -> Floats:
+        """Return coefficients (q, d + 1) of positions (q, r)."""
+        free = positions @ self.axes.T
+        if self.axes.shape[1] < len(self.axes):
+            other = rng.standard_normal(free.shape)
+            free += other - (other @ self.axes) @ self.axes.T
+        return free * self.deviations
+
+    def positions(self, coefficients: Floats) -> Floats:
+        """Return positions (q, r) of coefficients (q, d + 1)."""
+        return np.asarray(coefficients / self.deviations @ self.axes, dtype=float)
 
 
-class _LinearBlock:
-    """A linear mean with a normal prior: conjugate, so each step is an independent draw."""
+class LinearBlocks:
+    """Linear means with normal priors: conjugate, so each step is an independent draw of all of them."""
 
     is_cheap = True
 
-    def __init__(self, design: _LinearDesign) -> None:
+    def __init__(self, design: LinearDesign, q: int) -> None:
         self.design = design
-        self.position: Floats = np.zeros(len(design.strengths))
+        self.position: Floats = np.zeros((q, len(design.strengths)))
 
-    def step(self, target: Floats, variance: float, rng: np.random.Generator) -> Floats:
-        """See `MeanBlock.step`."""
-        design = self.design
-        spread = 1 / (design.strengths / variance + 1)
-        centre = spread * (design.rotated.T @ target) / variance
-        self.position = centre + np.sqrt(spread) * rng.standard_normal(len(centre))
-        return design.rotated @ self.position
+    def step(self, target: Floats, covariance: Floats, rng: np.random.Generator) -> Floats:
+        """See `MeanBlocks.step`."""
+        # Along the axes of the covariance and of the design, all positions are independent.
+        variances, axes = np.linalg.eigh(covariance)
+        variances = np.maximum(variances, 1e-12)[:, None]
+        spread = 1 / (self.design.strengths / variances + 1)
+        centre = spread * (axes.T @ (target @ self.design.rotated)) / variances
+        self.position = axes @ (centre + np.sqrt(spread) * rng.standard_normal(centre.shape))
+        return self.means()
+
+    def means(self) -> Floats:
+        """Return the means (q, n)."""
+        return np.asarray(self.position @ self.design.rotated.T, dtype=float)
 
     def settle(self) -> None:
-        """See `MeanBlock.settle`; linear means are the same from the beginning."""
+        """See `MeanBlocks.settle`; linear means are the same from the beginning."""
 
-    def record(self) -> Floats:
-        """Return the coefficients (d + 1,), the intercept first."""
-        return self.design.rotation @ self.position
+    def record(self, rng: np.random.Generator) -> list[Floats]:
+        """Return the coefficients (d + 1,) of each label, the intercept first."""
+        return list(self.design.coefficients(self.position, rng))
 
-    def restore(self, record: Floats) -> Floats:
-        """Take the coefficients of a record; return the means (n,)."""
-        self.position = np.asarray(np.linalg.solve(self.design.rotation, record), dtype=float)
-        return self.design.rotated @ self.position
+    def restore(self, records: list[Floats]) -> Floats:
+        """Take the coefficients of a record; return the means (q, n)."""
+        self.position = self.design.positions(np.array(records, dtype=float))
+        return self.means()
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,14 @@
-"""The Gibbs sampler of multivariate probit: `init` and `step` on an explicit state.
+"""The sampler of multivariate probit: `init` and `step` on an explicit state.
 
 The model: z_i = G(x_i) + e_i with e_i ~ N(0, R), and label k of row i is 1 exactly if z_ik > 0. A step draws
-the latent z label by label and moves R, several times in turn, and moves the mean function of every label:
-once, or each time if that costs little.
+the latent z label by label, and then the mean functions and R: linear means together with R by a Hamiltonian
+move (`Together`), otherwise one after the other, given z: several times, if there are few labels, but the
+moves of forests, which are expensive, once.
 Arrays are label-major here, (q, n), since every step goes label by label.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -16,13 +16,17 @@ import numpy as np
 from scipy.special import ndtri
 
 from tuplet.core.typing import UNKNOWN, Codes, Floats
+from tuplet.joint.ghk_kernels import draw_sweep
 from tuplet.models.probit.sampling.correlation import CorrelationStep
-from tuplet.models.probit.sampling.latent_kernels import draw_signed, draw_sweep
-from tuplet.models.probit.sampling.means import MeanBlock
+from tuplet.models.probit.sampling.means import MeanBlocks
+from tuplet.models.probit.sampling.together import Together
 
 N_INNER = 5
-"""Draws of z and R for each move of the means. Correlated latent variables follow each other slowly; a draw
-of them costs a few percent of a sweep over the trees, and correlations mix several times faster."""
+"""Draws of z and R in a step. Correlated latent variables follow each other slowly; a draw of them costs a
+few percent of a sweep over the trees, and correlations mix several times faster."""
+
+MOST_TOGETHER = 30
+"""Labels up to which linear means and correlations are moved together; the cost grows with their square."""
 
 
 @dataclass(frozen=True)
@@ -41,9 +45,9 @@ class State:
         z.
     means : float array (q, n)
         G at the training rows, offsets included.
-    blocks : tuple of MeanBlock
-        The mean function of each label.
-    rule : CorrelationStep
+    blocks : MeanBlocks
+        The mean functions of all labels.
+    rule : CorrelationStep or Together
     correlation : CorrelationState
         Its `matrix` is R.
     adapting : bool
@@ -54,8 +58,8 @@ class State:
     offsets: Floats
     latent: Floats
     means: Floats
-    blocks: tuple[MeanBlock, ...]
-    rule: CorrelationStep
+    blocks: MeanBlocks
+    rule: CorrelationStep | Together
     correlation: Any
     adapting: bool = True
 
@@ -84,40 +88,45 @@ def offsets_of(signs: Codes) -> Floats:
 
 def init(
     signs: Codes,
-    blocks: Sequence[MeanBlock],
-    rule: CorrelationStep,
+    blocks: MeanBlocks,
+    rule: CorrelationStep | Together,
     rng: np.random.Generator,
     offsets: Floats | None = None,
 ) -> State:
-    """Return a first state: means are the offsets, labels are next to uncorrelated.
+    """Return a first state: labels are next to uncorrelated, and means are the offsets, or near their mode.
 
     Parameters
     ----------
     signs : int array (q, n)
         See `State`.
-    blocks : sequence of MeanBlock
-        One for each label, all zero so far.
-    rule : CorrelationStep
+    blocks : MeanBlocks
+        All zero so far.
+    rule : CorrelationStep or Together
     rng : Generator
     offsets : float array (q,), optional
         By default `offsets_of(signs)`.
     """
     q, n = signs.shape
     offsets = offsets_of(signs) if offsets is None else offsets
+    correlation = rule.start(q, n, rng)
     means = np.repeat(offsets[:, None], n, axis=1)
+    if isinstance(rule, Together):
+        means = rule.begin(blocks, rng)
     latent = np.stack([draw_signed_normal(means[k], 1.0, signs[k], rng) for k in range(q)])
-    return State(signs, offsets, latent, means, tuple(blocks), rule, rule.start(q, n, rng))
+    return State(signs, offsets, latent, means, blocks, rule, correlation)
 
 
 def step(state: State, rng: np.random.Generator) -> tuple[State, Info]:
-    """Draw the latent variables, the correlations and the mean functions, each given the rest."""
-    accepted = 0.0
-    cheap = all(block.is_cheap for block in state.blocks)
-    for i in range(N_INNER):
+    """Draw the latent variables, the correlations and the mean functions."""
+    if isinstance(state.rule, Together):
+        return _move_together(_draw_latent(state, rng), state.rule, rng)
+    accepted, cheap, rule = 0.0, state.blocks.is_cheap, state.rule
+    n_inner = 1 if cheap and len(state.signs) > MOST_TOGETHER else N_INNER
+    for i in range(n_inner):
         state = _draw_latent(state, rng)
-        state, probability = _move_correlation(state, rng)
-        accepted += probability / N_INNER
-        if cheap or i == N_INNER - 1:
+        state, probability = _move_correlation(state, rule, rng)
+        accepted += probability / n_inner
+        if cheap or i == n_inner - 1:
             state = _move_means(state, rng)
     return state, Info(accepted)
 
@@ -131,26 +140,23 @@ def _draw_latent(state: State, rng: np.random.Generator) -> State:
     return replace(state, latent=latent)
 
 
-def _move_correlation(state: State, rng: np.random.Generator) -> tuple[State, float]:
+def _move_together(state: State, rule: Together, rng: np.random.Generator) -> tuple[State, Info]:
+    correlation, latent, means, accepted = rule.step(
+        state.correlation, state.blocks, state.signs, state.latent, state.means, rng, state.adapting
+    )
+    return replace(state, correlation=correlation, latent=latent, means=means), Info(accepted)
+
+
+def _move_correlation(state: State, rule: CorrelationStep, rng: np.random.Generator) -> tuple[State, float]:
     residuals = state.latent - state.means
     cross = residuals @ residuals.T
-    correlation, accepted = state.rule.step(state.correlation, cross, residuals.shape[1], rng, state.adapting)
+    correlation, accepted = rule.step(state.correlation, cross, residuals.shape[1], rng, state.adapting)
     return replace(state, correlation=correlation), accepted
 
 
 def _move_means(state: State, rng: np.random.Generator) -> State:
-    """Move the mean function of each label on its pseudo-response (equation 5)."""
-    precision = _precision(state.matrix)
-    means = state.means.copy()
-    residuals = state.latent - means
-    for k, block in enumerate(state.blocks):
-        variance = 1 / float(precision[k, k])
-        weights: Floats = -variance * precision[k]
-        weights[k] = 0.0
-        target = state.latent[k] - weights @ residuals - state.offsets[k]
-        means[k] = block.step(target, variance, rng) + state.offsets[k]
-        residuals[k] = state.latent[k] - means[k]
-    return replace(state, means=means)
+    offsets = state.offsets[:, None]
+    return replace(state, means=state.blocks.step(state.latent - offsets, state.matrix, rng) + offsets)
 
 
 def _precision(matrix: Floats) -> Floats:
@@ -191,7 +197,8 @@ def draw_signed_normal(mean: Floats, scale: float, sign: Codes, rng: np.random.G
     >>> np.sign(draw).tolist()
     [1.0, 1.0, -1.0]
     """
-    mean = np.ascontiguousarray(mean, dtype=float)
-    out = np.empty_like(mean)
-    draw_signed(mean, float(scale), np.ascontiguousarray(sign, dtype=np.intp), uniforms(mean.shape, rng), out)
-    return out
+    means = np.array(mean, dtype=float)[None]
+    out, signs = np.empty_like(means), np.array(sign, dtype=np.intp)[None]
+    precision = np.array([[float(scale) ** -2]])
+    draw_sweep(means, signs, precision, uniforms(means.shape, rng), np.zeros_like(means), out)
+    return out[0]
