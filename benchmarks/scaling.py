@@ -9,6 +9,7 @@ sizes of the same model are then left out. Finished cells are kept in benchmarks
 interrupted run continues.
 
     python benchmarks/run.py scaling
+    python benchmarks/scaling.py rows       measures the cells of an axis, for several processes side by side
 """
 
 from __future__ import annotations
@@ -21,15 +22,18 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 CACHE = Path(__file__).parent / "cache" / "scaling"
-TIME_LIMIT = 120
+TIME_LIMIT = 90
 """Seconds of CPU that a cell may take."""
+
+N_ASKED = 500
+"""Rows that are predicted."""
 
 MEMORY_LIMIT = 10 * 2**30
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
@@ -37,7 +41,7 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_
 BASE = {"rows": 5_000, "features": 20, "labels": 6, "categories": 2}
 AXES: dict[str, tuple[dict[str, int], tuple[int, ...]]] = {
     "rows": ({}, (1_000, 10_000, 100_000, 1_000_000)),
-    "labels": ({"features": 30}, (6, 20, 40, 80, 160)),
+    "labels": ({"features": 30}, (6, 20, 40, 160)),
     "features": ({"rows": 2_000}, (20, 200, 2_000)),
     "categories": ({"labels": 4}, (2, 5, 20)),
 }
@@ -171,23 +175,27 @@ def seconds_of(work: Callable[[], Any]) -> float:
     return total / n_calls
 
 
-def measure(name: str, size: dict[str, int]) -> dict[str, Any]:
-    """Fit once and ask; return what it took."""
+def measure(name: str, size: dict[str, int]) -> Iterator[dict[str, Any]]:
+    """Fit once and ask; yield what it took so far."""
     X, Y = data(**size)
-    X_new, Y_new = data(**{**size, "rows": 2_000}, seed=1)
+    X_new, Y_new = data(**{**size, "rows": N_ASKED}, seed=1)
     model = MODELS[name](size["labels"])
     small = data(**{**size, "rows": 200, "labels": 2}, seed=2)
-    MODELS[name](2).fit(*small)  # imports and compiled code are no part of the figures
+    MODELS[name](2).fit(*small).predict(small[0])  # imports and compiled code are no part of the figures
     before = peak()
     answer = {"fit": seconds_of(lambda: model.fit(X, Y))}
     answer["memory"] = max(0.0, peak() - before) / (X.nbytes + Y.nbytes)
+    yield answer
     answer["one row, ms"] = 1e3 * seconds_of(lambda: model.predict(X_new[:1]))
+    yield answer
     queries = {"predict": lambda: model.predict(X_new)}
     if hasattr(model, "predict_joint"):
         queries["marginals"] = lambda: model.predict_joint(X_new).distribution.marginals()
         queries["log_prob"] = lambda: model.predict_joint(X_new).distribution.log_prob(Y_new)
         queries["mode"] = lambda: model.predict_joint(X_new).distribution.mode()
-    return answer | {name: 1e6 * seconds_of(query) / len(X_new) for name, query in queries.items()}
+    for figure, query in queries.items():
+        answer[figure] = 1e6 * seconds_of(query) / len(X_new)
+        yield answer
 
 
 def peak() -> float:
@@ -200,12 +208,14 @@ def work_on(name: str, size: dict[str, int], path: str) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (TIME_LIMIT, TIME_LIMIT + 5))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT, MEMORY_LIMIT))
     warnings.simplefilter("ignore")
+    answer: dict[str, Any] = {}
     try:
-        answer = measure(name, size)
+        for answer in measure(name, size):
+            Path(path).write_text(json.dumps(answer))
     except MemoryError:
-        answer = {"reason": "out of memory"}
+        answer = {**answer, "reason": "out of memory"}
     except Exception as error:
-        answer = {"reason": f"{type(error).__name__}: {error}"}
+        answer = {**answer, "reason": f"{type(error).__name__}: {error}"}
     Path(path).write_text(json.dumps(answer))
 
 
@@ -230,9 +240,10 @@ def run_cell(name: str, size: dict[str, int]) -> dict[str, Any]:
         path = Path(folder) / "answer.json"
         command = [sys.executable, __file__, name, json.dumps(size), str(path)]
         code = subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=False).returncode
-        if path.exists():
-            return json.loads(path.read_text())
-    return {"reason": f"over {TIME_LIMIT} CPU s" if code in (-24, -9) else f"exit code {code}"}
+        answer = json.loads(path.read_text()) if path.exists() else {}
+    if code:  # what was measured before the end is kept
+        answer["reason"] = f"over {TIME_LIMIT} CPU s" if code in (-24, -9) else f"exit code {code}"
+    return answer
 
 
 def series(name: str, axis: str) -> dict[int, dict[str, Any]]:
@@ -240,7 +251,7 @@ def series(name: str, axis: str) -> dict[int, dict[str, Any]]:
     cells: dict[int, dict[str, Any]] = {}
     for value in AXES[axis][1]:
         cells[value] = cell(name, axis, value)
-        if "fit" not in cells[value]:
+        if "reason" in cells[value]:
             break
     return cells
 
@@ -282,5 +293,8 @@ def main() -> None:
 if __name__ == "__main__":
     if len(sys.argv) == 4:
         work_on(sys.argv[1], json.loads(sys.argv[2]), sys.argv[3])
+    elif len(sys.argv) == 2:
+        for each in MODELS:
+            series(each, sys.argv[1])
     else:
         main()
