@@ -18,7 +18,7 @@ from tuplet.local import FamilyScorer, MixedNaiveBayes
 from tuplet.metrics import joint_log_loss
 from tuplet.models.bayesnet import learning, shift_families
 from tuplet.models.bayesnet.classifier import _width_limit
-from tuplet.models.bayesnet.screening import Screen, linked_pairs
+from tuplet.models.bayesnet.screening import ScreenedScorer, linked_pairs
 from tuplet.models.bayesnet.shift_families import ShiftScorer
 from tuplet.models.trees import logistic
 from tuplet.structure import Family, is_acyclic, score_of
@@ -407,7 +407,7 @@ def test_a_screen_lists_what_it_says():
         def score(self, families):
             return iter([gains[list(f.parents), f.child].sum() for f in families])
 
-    screen = Screen(Sums(), allowed, [(1, 0)])
+    screen = ScreenedScorer(Sums(), allowed, [(1, 0)])
     rules = {"required": [(1, 0)], "forbidden": []}
     found = learning.candidate_parent_sets(m, 4, screen.score, bound=screen.bound, **rules)
     for child in range(m):

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import check_grad
 from scipy.special import ndtr, ndtri
 
-from tuplet.joint.ghk_kernels import follow_points, mean_probabilities, points_of, slope_orthants
+from tuplet.joint.ghk_kernels import find_points, follow_points, mean_probabilities, slope_orthants
 from tuplet.models.probit.sampling.correlation import Hamiltonian
 from tuplet.models.probit.sampling.correlation_kernels import carry_slope, correlation_of
 from tuplet.models.probit.sampling.means import LinearSettings
@@ -47,7 +47,7 @@ def test_weights_and_latent_variables_are_those_of_sequential_conditioning():
     assert value == pytest.approx(expected, abs=1e-8)
     np.testing.assert_allclose(latent, expected_latent, atol=1e-8)
     assert (latent * signs >= 0).all()
-    points_of(ORDERS, STARTS, R, signs, means, latent, back)
+    find_points(ORDERS, STARTS, R, signs, means, latent, back)
     np.testing.assert_allclose(back, log_u, atol=1e-7)
 
 

@@ -147,7 +147,7 @@ def score_prefixes(
 
 
 @entry("Chain f2 i1 i1 f1 f2", records=RECORDS)
-def tabulate(
+def tabulate_chains(
     chain: ChainArrays,
     base: Floats,  # (n, logits)
     rows: Codes,  # (q,)
@@ -186,7 +186,7 @@ def _n_below(count: int, upper: float, first: int, points: Floats, t: int) -> in
 
 
 @entry("Chain f2 i1 i1 i i2 f1 i1 f2 f2 f1", records=RECORDS)
-def follow_points(
+def follow_chains(
     chain: ChainArrays,
     base: Floats,  # (n, logits)
     rows: Codes,  # (q,) the row of each query

@@ -759,7 +759,7 @@ def slope_orthants(
 
 
 @entry("i2 i1 f2 f2 f2 f2 f2", fastmath=IN_ORDER)
-def points_of(
+def find_points(
     orders: Codes, starts: Codes, R: Floats, signs: Floats, means: Floats, latent: Floats, log_u: Floats
 ) -> None:
     """Fill `log_u` (q, n) with the points that latent variables (q, n) come from; see `slope_orthants`."""
@@ -790,7 +790,7 @@ def points_of(
 def follow_points(
     orders: Codes, starts: Codes, R: Floats, signs: Floats, means: Floats, log_u: Floats, latent: Floats
 ) -> None:
-    """Fill `latent` (q, n) with what points (q, n) lead to: the inverse of `points_of`."""
+    """Fill `latent` (q, n) with what points (q, n) lead to: the inverse of `find_points`."""
     q = len(R)
     L, e, all_t = np.zeros((q, q)), np.empty((q, _WIDTH)), np.empty(_WIDTH)
     work = np.empty((4, _WIDTH))

@@ -16,7 +16,13 @@ import numpy.typing as npt
 
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import Ranking, all_outcomes, category_offsets
-from tuplet.joint.chain_kernels import ChainArrays, follow_points, score_prefixes, search_chains, tabulate
+from tuplet.joint.chain_kernels import (
+    ChainArrays,
+    follow_chains,
+    score_prefixes,
+    search_chains,
+    tabulate_chains,
+)
 from tuplet.joint.frontier import Frontier
 from tuplet.joint.policies import MonteCarlo
 
@@ -112,7 +118,7 @@ class LinearChain:
     def tables(self, rows: npt.NDArray[np.intp]) -> Floats:
         """Probabilities (q, outcomes) of all outcomes, the last variable of the chain running fastest."""
         answer = np.empty((len(rows), int(np.prod(self.arrays.cards))))
-        tabulate(self.arrays, self.base, _packed(rows), *self._effects, answer)
+        tabulate_chains(self.arrays, self.base, _packed(rows), *self._effects, answer)
         return answer
 
     @cached_property
@@ -187,7 +193,7 @@ class LinearChain:
         m, first = len(self.arrays.cards), self.arrays.values
         points = np.stack([policy._points(depth, 1) for depth in range(m)])
         marginals, entropy = np.zeros((len(rows), first[-1])), np.zeros(len(rows))
-        follow_points(
+        follow_chains(
             self.arrays,
             self.base,
             _packed(rows),

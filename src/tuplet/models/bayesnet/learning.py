@@ -20,7 +20,7 @@ from tuplet.local.families import FamilyScorer, resolve_criterion
 from tuplet.local.logistic import is_logistic_pipeline
 from tuplet.models.bayesnet.mixed_families import MixedFamilyScorer, Role
 from tuplet.models.bayesnet.network import FeatureViews
-from tuplet.models.bayesnet.screening import SCREEN_FROM, Mask, Scorer, Screen, linked_pairs
+from tuplet.models.bayesnet.screening import SCREEN_FROM, Mask, Scorer, ScreenedScorer, linked_pairs
 from tuplet.models.bayesnet.shift_families import ShiftScorer
 from tuplet.space.features.inputs import Features
 from tuplet.structure.candidates import Candidates, Family, candidate_parent_sets
@@ -118,7 +118,7 @@ def offered_sets(
     if shortlist == "auto" and not is_slow:
         if len(cards) < SCREEN_FROM:
             return scorer
-        return Screen(scorer, _allowed(scorer, weight), required)
+        return ScreenedScorer(scorer, _allowed(scorer, weight), required)
     if shortlist is None:
         return scorer
     size = _LISTED if shortlist == "auto" else int(shortlist)

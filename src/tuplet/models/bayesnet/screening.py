@@ -40,7 +40,7 @@ class Scorer(Protocol):
 
 @final
 @dataclass
-class Screen:
+class ScreenedScorer:
     """Scores of single parents that pass a screening, and of sets of those that gain most by themselves.
 
     A parent that gains nothing by itself is in no larger set.

@@ -22,7 +22,7 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from tuplet.core.typing import Codes, Floats
-from tuplet.joint.ghk_kernels import follow_points, points_of, slope_orthants
+from tuplet.joint.ghk_kernels import find_points, follow_points, slope_orthants
 from tuplet.models.probit.sampling.correlation import Hamiltonian, StepSize
 from tuplet.models.probit.sampling.correlation_kernels import carry_slope
 from tuplet.models.probit.sampling.means import LinearDesign
@@ -204,7 +204,7 @@ class _Surface:
     def look(self, matrix: Floats, means: Floats, latent: Floats) -> None:
         """Find the u of latent variables."""
         groups = self.rule.groups
-        points_of(groups.orders, groups.starts, matrix, self.signs, means, latent, self.log_u)
+        find_points(groups.orders, groups.starts, matrix, self.signs, means, latent, self.log_u)
 
     def position(self, at: Floats) -> Floats:
         """Return the positions (q, r) of a place."""
