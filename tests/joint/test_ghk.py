@@ -8,7 +8,7 @@ from scipy.stats import multivariate_normal
 from tuplet.joint import Probit
 from tuplet.joint.base import all_outcomes
 from tuplet.joint.ghk_kernels import draw_outcomes, fill_tables, log_paths
-from tuplet.joint.orthants import Points, unit_points
+from tuplet.joint.orthants import Points, _copies, unit_points
 
 
 def correlation(q, dof, seed):
@@ -128,3 +128,14 @@ def test_points_are_inside_the_cube_and_evenly_spread():
         assert ((points > 0) & (points < 1)).all()
     blocks = unit_points(8, 16, 3, seed=0).reshape(3, 8, 16)
     assert (np.sort(np.floor(16 * blocks), axis=2) == np.arange(16)).all()  # each draw is stratified
+
+
+@pytest.mark.parametrize("number", [1, 3])
+def test_compiled_code_gets_arrays_in_its_own_layout(number):
+    """Any other layout would be compiled anew, which takes seconds."""
+    turned = np.arange(24.0).reshape(2, 3, 4).transpose(2, 0, 1)
+    found = _copies(turned, number)
+    assert found.flags.c_contiguous
+    np.testing.assert_array_equal(found, np.concatenate([turned] * number, axis=-1))
+    found[:] = 0.0
+    assert turned.any()

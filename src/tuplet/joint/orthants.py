@@ -222,8 +222,8 @@ def _factorise(correlations: Floats) -> Floats:
 
 
 def _copies(array: Floats, number: int) -> Floats:
-    """Repeat the last axis, one entry per draw, as a whole."""
-    return np.concatenate([array] * number, axis=-1) if number > 1 else np.array(array, order="C")
+    """Repeat the last axis, one entry per draw, as a whole; C-contiguous, as compiled code takes arrays."""
+    return np.concatenate([np.array(array, order="C")] * number, axis=-1)
 
 
 def _drawn(visit: Visit, scaled: Floats, known: Codes, picks: Floats, normals: Floats) -> Codes:
