@@ -113,8 +113,6 @@ class PreparedFeatures:
         Steps that treat each column by itself are fitted here, to all rows. Others have to see the columns
         of the parents too, so they remain a part of the classifier.
         """
-        if isinstance(X, PreparedFeatures):
-            return X
         has_steps = isinstance(estimator, Pipeline) and len(estimator.steps) > 1
         if not has_steps or not is_column_wise(estimator) or not X.shape[1]:
             return cls(None, estimator, True, X=X, Z=X)

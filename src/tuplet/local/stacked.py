@@ -99,6 +99,7 @@ class StackedModel(LocalModel):
         self.one_hot_ = OneHot.fit(parents, self.parent_cards_, weights)
         self._width = int(self.one_hot_.starts[-1])
         prepared = self._prepare(X, sample_weight)
+        self.regression_: Base | None = None
         self.steps_ = self._fit_column_steps(prepared, parents, child, sample_weight)
         if isinstance(prepared.batch, LogisticBatch):
             columns = self._columns(parents)
@@ -117,7 +118,7 @@ class StackedModel(LocalModel):
 
     def log_proba(self, X: Features, parents: Codes) -> Floats:
         """See `LocalModel.log_proba`; parents may be `UNKNOWN`."""
-        if hasattr(self, "regression_"):  # for rows of the features that it was fitted to
+        if self.regression_ is not None:  # for rows of the features that it was fitted to
             return np.log(self.regression_.proba(np.hstack([X.Z, self._columns(parents)])))
         return self.classifier_.log_proba(self.inputs(X, parents))
 
