@@ -121,20 +121,6 @@ def test_six_models_on_three_sets_have_the_same_scores(at_home):
         np.testing.assert_allclose(runs[score], at_home[score], rtol=0, atol=1e-12)
 
 
-def test_a_killed_worker_costs_no_fit(tmp_path):
-    kill_noted(tmp_path / "pid")
-    models = {"doomed": Doomed(tmp_path / "pid"), "prior": PriorClassifier()}
-    runs = compare(models, {"first": SETS["first"]}, cv=2, **QUICK).runs
-    assert runs["status"].eq("ok").all()
-
-
-def test_a_fit_over_time_is_ended_and_the_others_are_made(tmp_path):
-    models = {"slow": Noted(tmp_path / "notes", seconds=3600.0), "prior": PriorClassifier()}
-    runs = compare(models, {"first": SETS["first"]}, cv=2, time_limit=5, **QUICK).runs
-    assert set(runs.query("model == 'slow'")["status"]) <= {"over time", "not run"}
-    assert runs.query("model == 'prior'")["status"].eq("ok").all()
-
-
 def test_many_tasks_are_done_in_order_by_workers_with_one_thread():
     assert n_workers(None) == n_workers(-1) == 2
     assert n_workers(1) == 1
@@ -173,6 +159,24 @@ def test_the_automatic_model_judges_its_candidates():
     models = {"a": IndependentClassifier(), "b": PowersetClassifier(trees)}
     fitted = AutoJointClassifier(600, models=models, cv=2, random_state=0, progress=False).fit(*SETS["first"])
     assert fitted.leaderboard_["folds"].tolist() == [2, 2]
+
+
+# Tests that end a worker come last: Dask takes a while to notice that it is gone and to start another one.
+# Until then the cluster has one worker, and run_many does small work without it.
+
+
+def test_a_killed_worker_costs_no_fit(tmp_path):
+    kill_noted(tmp_path / "pid")
+    models = {"doomed": Doomed(tmp_path / "pid"), "prior": PriorClassifier()}
+    runs = compare(models, {"first": SETS["first"]}, cv=2, **QUICK).runs
+    assert runs["status"].eq("ok").all()
+
+
+def test_a_fit_over_time_is_ended_and_the_others_are_made(tmp_path):
+    models = {"slow": Noted(tmp_path / "notes", seconds=3600.0), "prior": PriorClassifier()}
+    runs = compare(models, {"first": SETS["first"]}, cv=2, time_limit=5, **QUICK).runs
+    assert set(runs.query("model == 'slow'")["status"]) <= {"over time", "not run"}
+    assert runs.query("model == 'prior'")["status"].eq("ok").all()
 
 
 INTERRUPTED = """
