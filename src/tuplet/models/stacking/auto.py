@@ -145,7 +145,7 @@ class AutoJointClassifier(JointClassifier):
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
         clock = TimeBudget(float(self.time_budget))
-        rows = Rows(X, codes, sample_weight, self.space_)
+        rows = Rows(X, codes, sample_weight, self.space_, self._groups)
         candidates = self._candidates(rows)
         folds = folds_of(rows, self.cv)
         no_time = f"No time to compare models in {self.time_budget:g} s"

@@ -103,11 +103,12 @@ def find_blend(
     kept = found.weights > 0
     best = None
     if gate and kept.sum() > 1:
-        best = _gate(rows.X, folds, log_prob[:, kept], weight, found.weights[kept])
+        best = _gate(rows, folds, log_prob[:, kept], weight, found.weights[kept])
     tables = _tables(rows, folds, judged, found.weights, best)
     power, reliability = Tempering(), None
     if tables is not None:
-        power = find_power(*tables, rows.space.cards) if temperature else power
+        given = tables.log_prob, tables.codes, tables.weights, rows.space.cards, tables.groups
+        power = find_power(*given) if temperature else power
         reliability = _reliability(tables, power.power, rows)
     alone = (weight @ log_prob) / weight.sum()
     return Blend(
@@ -123,19 +124,21 @@ def find_blend(
 
 
 def _gate(
-    X: Features, folds: Sequence[Fold], log_prob: Floats, weight: Floats, weights: Floats
+    rows: Rows, folds: Sequence[Fold], log_prob: Floats, weight: Floats, weights: Floats
 ) -> Gate | None:
     number = np.repeat(np.arange(len(folds)), [len(fold.test) for fold in folds])
     tested = np.concatenate([fold.test for fold in folds])
-    return fit_gate(take_rows(X, tested), log_prob, weight, number, weights)
+    groups = rows.groups_of(tested)
+    return fit_gate(take_rows(rows.X, tested), log_prob, weight, number, weights, groups)
 
 
 class _Tables(NamedTuple):
-    """Held-out log-probabilities (n, outcomes) of the mixture, what was found, (n, m), and weights (n,)."""
+    """Held-out log-probabilities (n, outcomes) of the mixture, what was found, (n, m), weights and groups."""
 
     log_prob: Floats
     codes: Codes
     weights: Floats
+    groups: Codes | None
 
 
 def _tables(
@@ -158,7 +161,8 @@ def _tables(
         tables.append(_mixed(log_weights, parts))
         tested.append(asked)
         counts.append(fold.test_weight[: len(asked)])
-    return _Tables(np.concatenate(tables), rows.codes[np.concatenate(tested)], np.concatenate(counts))
+    asked = np.concatenate(tested)
+    return _Tables(np.concatenate(tables), rows.codes[asked], np.concatenate(counts), rows.groups_of(asked))
 
 
 def _reliability(tables: _Tables, power: float, rows: Rows) -> pd.DataFrame:
@@ -236,7 +240,12 @@ class Gate:
 
 
 def fit_gate(
-    X: Features, log_prob: Floats, sample_weight: Floats, fold: Codes, weights: Floats
+    X: Features,
+    log_prob: Floats,
+    sample_weight: Floats,
+    fold: Codes,
+    weights: Floats,
+    groups: Codes | None = None,
 ) -> Gate | None:
     """Return a gate over members with these constant weights, or None where held-out rows see no gain.
 
@@ -250,6 +259,8 @@ def fit_gate(
         The fold that held a row out; gates are judged by the same folds.
     weights : array, shape (C,)
         The best constant weights, all positive.
+    groups : int array, shape (n,), optional
+        For the standard error of the gain.
     """
     if len(np.unique(fold)) < 2:
         return None  # nothing would be held out from a gate
@@ -258,7 +269,7 @@ def fit_gate(
     constant = logsumexp(log_prob + start, axis=1)
     trials = [_held_out(inputs, log_prob, sample_weight, fold, start, penalty) for penalty in _PENALTIES]
     best = int(np.argmax([sample_weight @ trial for trial in trials]))
-    gain = gain_of(trials[best] - constant, sample_weight)
+    gain = gain_of(trials[best] - constant, sample_weight, groups)
     if not gain.is_clear:
         return None
     intercept, slopes = _fit(inputs, log_prob, sample_weight, start, _PENALTIES[best])

@@ -125,7 +125,7 @@ class JointStackingClassifier(JointClassifier):
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
         models = self._seeded(named_models(self.models))
-        rows = Rows(X, codes, sample_weight, self.space_)
+        rows = Rows(X, codes, sample_weight, self.space_, self._groups)
         folds = folds_of(rows, self.cv)
         judged = self._judge_all(models, rows, folds)
         blend = find_blend(rows, folds, judged, gate=self.gate, temperature=self.temperature)
