@@ -25,6 +25,7 @@ CHAPTERS = {
     "Speed, as ratios to named rivals": None,  # the quick ones
     "What each model costs as the data grow": ("scaling",),
     "Beside what users would pick instead": ("auto", "peers", "eight"),
+    "Groups of similar rows": ("groups",),
     "Files larger than memory": ("streaming",),
     "Generalised Bayesian network classifiers (paper 000)": ("bayesnet", "network_cost"),
     "Multidimensional Bayesian network classifiers (paper 001)": ("mbc",),

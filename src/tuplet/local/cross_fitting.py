@@ -24,6 +24,7 @@ from sklearn.model_selection import (
     StratifiedShuffleSplit,
 )
 from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import has_fit_parameter
 
 from tuplet.core.exceptions import InputError
 from tuplet.core.limits import row_blocks
@@ -380,7 +381,7 @@ def _own_cv(estimator: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(estimator, Pipeline):
         for name, step in estimator.steps:
             yield from ((f"{name}__{key}", cv) for key, cv in _own_cv(step))
-    elif hasattr(estimator, "get_params"):
+    elif hasattr(estimator, "get_params") and not has_fit_parameter(estimator, "groups"):
         cv = estimator.get_params(deep=False).get("cv", "none")
         if cv is None or isinstance(cv, int) or hasattr(cv, "set_split_request"):
             yield "cv", cv

@@ -20,7 +20,7 @@ from tuplet.core.typing import Codes, Floats
 from tuplet.joint.atoms import Atoms
 from tuplet.joint.base import JointDistribution, all_outcomes
 from tuplet.joint.mixture import Mixture
-from tuplet.local.cross_fitting import Fold, Positions, cross_fit, numbered_folds
+from tuplet.local.cross_fitting import Fold, Positions, cross_fit, mean_and_error, numbered_folds
 from tuplet.metrics.calibration import mode_calibration
 from tuplet.models.mixture_weights import mixture_weights
 from tuplet.models.stacking.held_out import HeldOut, Rows, gain_of
@@ -43,6 +43,8 @@ class Blend:
         Held-out log-likelihood per row of each model.
     log_likelihood : float
         Held-out log-likelihood per row of the mixture with constant weights.
+    error : float
+        Its standard error, by groups where rows have groups.
     gap : float
         By how much other constant weights can be better at most.
     n_rows : int
@@ -58,6 +60,7 @@ class Blend:
     weights: dict[str, float]
     alone: dict[str, float]
     log_likelihood: float
+    error: float
     gap: float
     n_rows: int
     gate: Gate | None = None
@@ -96,7 +99,7 @@ def find_blend(
     names = list(judged)
     if not folds:  # of a single row nothing can be held out
         equal = dict.fromkeys(names, 1 / len(names))
-        return Blend(equal, dict.fromkeys(names, np.nan), np.nan, np.inf, 0)
+        return Blend(equal, dict.fromkeys(names, np.nan), np.nan, np.nan, np.inf, 0)
     log_prob = np.stack([np.concatenate([part.log_prob for part in judged[name]]) for name in names], axis=1)
     weight = np.concatenate([fold.test_weight for fold in folds])
     found = mixture_weights(log_prob, weight)
@@ -111,10 +114,13 @@ def find_blend(
         power = find_power(*given) if temperature else power
         reliability = _reliability(tables, power.power, rows)
     alone = (weight @ log_prob) / weight.sum()
+    groups = rows.groups_of(np.concatenate([fold.test for fold in folds]))
+    mixed = logsumexp(log_prob[:, kept] + np.log(found.weights[kept]), axis=1)
     return Blend(
         dict(zip(names, found.weights.tolist(), strict=True)),
         dict(zip(names, alone.tolist(), strict=True)),
         found.log_likelihood,
+        mean_and_error(mixed, weight, groups)[1],
         found.gap,
         len(weight),
         best,
