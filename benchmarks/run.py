@@ -26,6 +26,7 @@ CHAPTERS = {
     "What each model costs as the data grow": ("scaling",),
     "Default settings on foreign tables": ("tables",),
     "Beside what users would pick instead": ("auto", "peers", "eight"),
+    "Groups of similar rows": ("groups",),
     "Files larger than memory": ("streaming",),
     "Generalised Bayesian network classifiers (paper 000)": ("bayesnet", "network_cost"),
     "Multidimensional Bayesian network classifiers (paper 001)": ("mbc",),

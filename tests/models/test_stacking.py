@@ -235,7 +235,7 @@ def test_a_model_is_judged_by_rows_that_it_has_not_seen():
         ([([0, 1], [2, 10**6])], "fold 1 holds positions beyond"),
         ([([0, 1], [1, 2])], "1 of its rows in training and in test"),
         (KFold(1000), "KFold.* cannot split"),
-        (StratifiedKFold(3), "StratifiedKFold.* cannot split"),
+        (StratifiedKFold(1000), "StratifiedKFold.* cannot split"),
     ],
 )
 def test_folds_that_cannot_be_made_are_an_error(cv, message):

@@ -246,4 +246,5 @@ def _plan(name: str, data: Dataset, cv: Any, seed: int) -> FoldPlan:
     folds = make_folds(
         cv, X, data.Y, train=data.train, folds=data.folds, groups=data.groups, random_state=seed
     )
-    return FoldPlan(name, X, data.Y, folds, int(seed), data_digest(X, data.Y))
+    groups = None if data.groups is None else np.asarray(data.groups)
+    return FoldPlan(name, X, data.Y, folds, int(seed), data_digest(X, data.Y, groups), groups)

@@ -173,6 +173,7 @@ class PreparedFeatures:
         weight: Floats | None = None,
         *,
         extra: Floats | None = None,
+        groups: Codes | None = None,
         n_jobs: int | None = None,
         lenient: bool = True,
     ) -> BlockClassifiers:
@@ -182,6 +183,8 @@ class PreparedFeatures:
         ----------
         extra : array, shape (n, p), optional
             Further columns beside Z, for this fit alone; see `takes_columns`.
+        groups : int array, shape (n,), optional
+            Groups of rows; see `LocalModel.fit`.
         lenient : bool
             Whether a block is left without a classifier where the rows do not suffice for one, as for
             neighbours or cross-validation inside of the classifier; otherwise its error is raised.
@@ -189,7 +192,7 @@ class PreparedFeatures:
         if self.classifier is None:
             return ManyLogistic.from_frequencies(class_weights(y, blocks, n_blocks, n_classes, weight))
         if self.batch is None:
-            return _fit_each(self, y, blocks, n_blocks, n_classes, weight, n_jobs, lenient)
+            return _fit_each(self, y, blocks, n_blocks, n_classes, weight, groups, n_jobs, lenient)
         if isinstance(self.batch, BayesBatch):
             return self.batch.fit(y, blocks, n_blocks, n_classes, weight)
         return self.batch.fit(y, blocks, n_blocks, n_classes, weight, extra=extra, n_jobs=n_jobs)
@@ -218,11 +221,12 @@ class Base:
         card: int,
         weight: Floats | None,
         extra: Floats | None = None,
+        groups: Codes | None = None,
     ) -> Base:
         """Learn from all rows whose child (n,) is known, if given with `extra` columns beside theirs."""
         known = child != UNKNOWN
         one_block = np.zeros(len(child), dtype=np.intp)
-        experts = prepared.fit(child, one_block, 1, card, weight, extra=extra, lenient=False)
+        experts = prepared.fit(child, one_block, 1, card, weight, extra=extra, groups=groups, lenient=False)
         some = None if weight is None else weight[known]
         counts = np.bincount(child[known], some, minlength=card).astype(float)
         return cls(experts, SmoothedClassifier(None, np.arange(card), counts))
@@ -354,6 +358,7 @@ def _fit_each(
     q: int,
     k: int,
     weight: Floats | None,
+    groups: Codes | None,
     n_jobs: int | None,
     lenient: bool,
 ) -> ManyClassifiers:
@@ -361,7 +366,8 @@ def _fit_each(
     order, starts = sort_into_blocks(blocks[used], q)
     parts = np.split(used[order], starts[1:-1])
     filled = [g for g, rows in enumerate(parts) if len(rows)]
-    tasks = [(prepared.classifier, prepared.Z, y, k, weight, parts[g], lenient) for g in filled]
+    given = prepared.classifier, prepared.Z, y, k, weight, groups
+    tasks = [(*given, parts[g], lenient) for g in filled]
     fitted: list[SmoothedClassifier | None] = [None] * q
     for g, classifier in zip(filled, run_many(_fit_one, tasks, n_jobs), strict=True):
         fitted[g] = classifier
@@ -370,13 +376,21 @@ def _fit_each(
 
 
 def _fit_one(
-    classifier: Any, Z: Features, y: Codes, k: int, weight: Floats | None, rows: Codes, lenient: bool
+    classifier: Any,
+    Z: Features,
+    y: Codes,
+    k: int,
+    weight: Floats | None,
+    groups: Codes | None,
+    rows: Codes,
+    lenient: bool,
 ) -> SmoothedClassifier | None:
     inputs, some = take_rows(Z, rows), None if weight is None else weight[rows]
+    together = None if groups is None else groups[rows]
     try:
         # Some raise only in prediction, and some divide by a variance of zero.
         with np.errstate(divide="ignore", invalid="ignore"):
-            fitted = SmoothedClassifier.fit(classifier, inputs, y[rows], k, some)
+            fitted = SmoothedClassifier.fit(classifier, inputs, y[rows], k, some, together)
             _proba(fitted, take_rows(inputs, np.zeros(1, dtype=np.intp)), k)
     except ValueError:
         if lenient:

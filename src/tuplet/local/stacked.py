@@ -91,6 +91,7 @@ class StackedModel(LocalModel):
         parent_cards: Sequence[int],
         child_card: int,
         sample_weight: Floats | None = None,
+        groups: Codes | None = None,
     ) -> Self:
         """See `LocalModel.fit`."""
         self.parent_cards_, self.child_card_ = tuple(parent_cards), int(child_card)
@@ -103,7 +104,9 @@ class StackedModel(LocalModel):
         self.steps_ = self._fit_column_steps(prepared, parents, child, sample_weight)
         if isinstance(prepared.batch, LogisticBatch):
             columns = self._columns(parents)
-            self.regression_ = Base.fit(prepared, child, self.child_card_, sample_weight, extra=columns)
+            self.regression_ = Base.fit(
+                prepared, child, self.child_card_, sample_weight, extra=columns, groups=groups
+            )
             return self
         self.prepared_ = prepared.without_rows()
         self.classifier_ = SmoothedClassifier.fit(
@@ -112,6 +115,7 @@ class StackedModel(LocalModel):
             child,
             self.child_card_,
             sample_weight,
+            groups,
         )
         self.effects_ = self.one_hot_.effects(self._slopes(prepared.Z)) if self._is_additive else None
         return self
@@ -323,6 +327,7 @@ def fit_links(
     space: ClassSpace,
     estimators: Sequence[Any],
     n_jobs: int | None,
+    groups: Codes | None = None,
     seeds: Sequence[int] | None = None,
 ) -> list[StackedModel]:
     """Return a fitted model for each link, fitted side by side by `n_jobs` workers.
@@ -331,6 +336,8 @@ def fit_links(
     ----------
     estimators : sequence of classifiers or None
         One for each class variable.
+    groups : int array, shape (n,), optional
+        Groups of rows; see `LocalModel.fit`.
     seeds : sequence of int, optional
         One for each link, for estimators whose `random_state` was left open.
     """
@@ -340,7 +347,8 @@ def fit_links(
             replace(each, classifier=seeded(each.classifier, seed))
             for each, seed in zip(prepared, seeds, strict=True)
         ]
-    tasks = [(each, link, space, codes, sample_weight) for each, link in zip(prepared, links, strict=True)]
+    rows = codes, sample_weight, groups
+    tasks = [(each, link, space, *rows) for each, link in zip(prepared, links, strict=True)]
     models = run_many(_fit_link, tasks, n_jobs)
     for model, each in zip(models, prepared, strict=True):
         model.prepared_ = replace(
@@ -376,7 +384,12 @@ def log_proba_alone(models: Sequence[StackedModel], X: Features) -> list[Floats]
 
 
 def _fit_link(
-    X: PreparedFeatures, link: Link, space: ClassSpace, codes: Codes, sample_weight: Floats | None
+    X: PreparedFeatures,
+    link: Link,
+    space: ClassSpace,
+    codes: Codes,
+    sample_weight: Floats | None,
+    groups: Codes | None,
 ) -> StackedModel:
     labels = [[f"{space.names[p]}={label}" for label in space.categories[p]] for p in link.parents]
     try:
@@ -387,6 +400,7 @@ def _fit_link(
             parent_cards=[space.cards[p] for p in link.parents],
             child_card=space.cards[link.child],
             sample_weight=sample_weight,
+            groups=groups,
         )
     except Exception as error:
         error.add_note(f"This happened while fitting the classifier of {space.names[link.child]!r}.")

@@ -21,7 +21,7 @@ from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.losses.base import Loss
 from tuplet.metrics.decisions import exact_match
-from tuplet.models.validation import row_index, validate_features, validate_weights
+from tuplet.models.validation import row_index, validate_features, validate_groups, validate_weights
 from tuplet.prediction.joint import JointPrediction
 from tuplet.space.classes import ClassSpace
 from tuplet.space.containers import listing, open_table, require_same_order
@@ -81,6 +81,10 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
     _takes_unlabelled: ClassVar[bool] = False
     """Whether `_fit` takes class variables of which no label is known."""
 
+    _groups: Codes | None = None
+    """Groups (n,) of the rows that `_fit` gets, while it runs. A model that holds rows out, or fits others
+    that may, passes them on: rows of one group are held out together."""
+
     @abstractmethod
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
         """Learn from features and codes (n, m), `UNKNOWN` where a label is missing; weights are positive."""
@@ -106,7 +110,7 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
     # -- fitting ------------------------------------------------------------------------------------------
 
     @final
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Learn the joint distribution of the class variables given the features.
 
         Parameters
@@ -121,6 +125,10 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
             pandas index that holds the rows of X in another order is an error.
         sample_weight : array, shape (n,), optional
             How many rows each row counts for; a row of weight zero is left out.
+        groups : array, shape (n,), optional
+            Which rows belong together, such as the measurements of one patient. Wherever rows are held out
+            inside of the model, to choose penalties or weights or to calibrate, all rows of a group are: so
+            the model is judged as it will be on new groups. Predictions do not need them.
 
         Returns
         -------
@@ -131,6 +139,7 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
             raise InputError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         require_same_order("fit: X and y", row_index(X), row_index(y))
         require_same_order("fit: X and sample_weight", row_index(X), row_index(sample_weight))
+        require_same_order("fit: X and groups", row_index(X), row_index(groups))
         with self._kept_on_failure():
             names = open_table(y).names()
             X = self._validate(X, self._checked_estimators(names), reset=True)
@@ -141,7 +150,10 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
                 raise InputError(
                     f"X has {n_rows(X)} rows, but y has {len(codes)}; they must be the same rows."
                 )
-            return self._fit_validated(X, space, codes, validate_weights(sample_weight, len(codes)))
+            weights = validate_weights(sample_weight, len(codes))
+            return self._fit_validated(
+                X, space, codes, weights, validate_groups(self, groups, weights, len(codes))
+            )
 
     def _require_labels(self, space: ClassSpace, codes: Codes) -> None:
         unlabelled = np.flatnonzero((codes == UNKNOWN).all(axis=0))
@@ -169,29 +181,41 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
                 require_probabilities(estimator)
         return estimators
 
-    def _fit_validated(self, X: Features, space: ClassSpace, codes: Codes, weights: Floats | None) -> Self:
+    def _fit_validated(
+        self, X: Features, space: ClassSpace, codes: Codes, weights: Floats | None, groups: Codes | None
+    ) -> Self:
         """Learn from features in the form that `_validate` returns."""
         if weights is not None and not weights.all() and self._drops_unweighted:
             used = weights > 0
             X, codes, weights = take_rows(X, used), codes[used], weights[used]
+            groups = None if groups is None else groups[used]
         self.encoder_ = self._learn_encoder(X, self._estimators(space.names))
         self.space_ = space
         self.n_samples_fit_ = len(codes)
         self.classes_ = space.categories[0] if space.single else list(space.categories)
+        self._groups = groups
         try:
             with one_blas_thread():
                 self._fit(self._encode(X), codes, weights)
         except BaseException:
             del self.space_  # what makes a model count as fitted
             raise
+        finally:
+            del self._groups
         return self
 
-    def _fit_codes(self, X: Any, space: ClassSpace, codes: Codes, weights: Floats | None) -> Self:
+    def _fit_codes(
+        self,
+        X: Any,
+        space: ClassSpace,
+        codes: Codes,
+        weights: Floats | None,
+        groups: Codes | None = None,
+    ) -> Self:
         """Learn what `fit` learns, as a part of another model: from codes of labels that are known to it."""
         check_parameters(self)
-        return self._fit_validated(
-            self._validate(X, self._checked_estimators(space.names), reset=True), space, codes, weights
-        )
+        X = self._validate(X, self._checked_estimators(space.names), reset=True)
+        return self._fit_validated(X, space, codes, weights, groups)
 
     def _validate(self, X: Any, estimators: list[Any], *, reset: bool = False) -> Features:
         """Return X in the form that these estimators take; its columns are learned (`reset`) or checked."""

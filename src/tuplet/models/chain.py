@@ -134,6 +134,7 @@ class ChainClassifier(JointClassifier):
             space=self.space_,
             estimators=self._estimators(self.space_.names),
             n_jobs=self.n_jobs,
+            groups=self._groups,
             seeds=seeds,
         )
 

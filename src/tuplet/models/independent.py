@@ -60,6 +60,7 @@ class IndependentClassifier(JointClassifier):
             space=self.space_,
             estimators=self._estimators(self.space_.names),
             n_jobs=self.n_jobs,
+            groups=self._groups,
         )
 
     def _predict_joint(self, X: Features) -> JointDistribution:

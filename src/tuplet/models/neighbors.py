@@ -57,9 +57,9 @@ class NeighborClassifier(JointClassifier):
         p(y_j = 1 | x) is proportional to P(y_j = 1) P(c_j(x) | y_j = 1),
 
     where c_j(x) counts the neighbours with the label and P(c | y_j) comes from the neighbourhoods of the
-    training rows, the row itself left out. A variable of several labels has this for each label against
-    all others, and the answers are normalised; for two labels that changes nothing, since the counts of one
-    are those of the other, mirrored.
+    training rows, the row itself and others of its group left out. A variable of several labels has this for
+    each label against all others, and the answers are normalised; for two labels that changes nothing, since
+    the counts of one are those of the other, mirrored.
 
     A neighbour without a label counts by the training frequencies, so counts need not be whole; tables are
     then read, and filled, between their neighbouring entries.
@@ -99,7 +99,12 @@ class NeighborClassifier(JointClassifier):
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
         near = Neighborhoods.fit(
-            X, self.n_neighbors, sample_weight, standardize=self.standardize, n_jobs=self.n_jobs
+            X,
+            self.n_neighbors,
+            sample_weight,
+            standardize=self.standardize,
+            n_jobs=self.n_jobs,
+            groups=self._groups,
         )
         self.neighborhoods_ = near
         one_hot = OneHot.fit(codes, self.space_.cards, near.weights)
@@ -119,7 +124,7 @@ class NeighborClassifier(JointClassifier):
         self.prior_ = (s + positive.sum(axis=0)) / (2 * s + weights.sum(axis=0))
         weights -= positive  # those of rows without the label
         rows, sides = _drawn([weights, positive], self.n_learned)
-        counts = self.neighborhoods_.sums_among_training(self.columns_, rows)
+        counts = self.neighborhoods_.sums_among_training(self.columns_, rows, self._groups)
         tables = np.stack([_histogram(counts, side, k) for side in sides])
         self.likelihood_ = (s + tables) / (s * (k + 1) + tables.sum(axis=2, keepdims=True))
 

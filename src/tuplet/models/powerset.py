@@ -72,7 +72,9 @@ class PowersetClassifier(JointClassifier):
         _warn_left_out(int((seen.member != UNKNOWN).sum()), len(codes))
         self.combinations_ = seen.codes
         estimated = self.smoothing == "good-turing"
-        self.unseen_mass_ = unseen_mass(seen, self.space_.cards) if estimated else float(self.smoothing)
+        self.unseen_mass_ = (
+            unseen_mass(seen, self.space_.cards, self._groups) if estimated else float(self.smoothing)
+        )
         self.log_marginals_ = log_marginals(codes, self.space_.cards, sample_weight)
         self.model_ = StackedModel(self.estimator).fit(
             X,
@@ -81,6 +83,7 @@ class PowersetClassifier(JointClassifier):
             parent_cards=(),
             child_card=len(seen.codes),
             sample_weight=sample_weight,
+            groups=self._groups,
         )
 
     def _predict_joint(self, X: Features) -> JointDistribution:

@@ -317,7 +317,7 @@ class BayesNetClassifier(JointClassifier):
         )
         mixed = partial(self._mixed_scorer, roles, deadline=deadline, rng=rng)
         if not self._is_shifted(X):
-            return mixed(X, codes, sample_weight)
+            return mixed(X, codes, sample_weight, self._groups)
         shifts = ShiftScorer(
             self._views.inputs(X, "inputs"),
             codes,
@@ -325,13 +325,15 @@ class BayesNetClassifier(JointClassifier):
             sample_weight,
             screening=None if self.shortlist is None else "auto",
             n_jobs=self.n_jobs,
+            groups=self._groups,
         )
         if self.parametrisation == "shift" or len(roles) == 1:
             return shifts
         rows = shifts.rows
         some = None if sample_weight is None else sample_weight[rows]
-        if prefers_feature_parents(mixed(take_rows(X, rows), codes[rows], some), shifts):
-            return mixed(X, codes, sample_weight)
+        together = None if self._groups is None else self._groups[rows]
+        if prefers_feature_parents(mixed(take_rows(X, rows), codes[rows], some, together), shifts):
+            return mixed(X, codes, sample_weight, self._groups)
         return shifts
 
     def _mixed_scorer(
@@ -340,6 +342,7 @@ class BayesNetClassifier(JointClassifier):
         X: Features,
         codes: Codes,
         sample_weight: Floats | None,
+        groups: Codes | None,
         *,
         deadline: float | None,
         rng: np.random.Generator,
@@ -357,6 +360,7 @@ class BayesNetClassifier(JointClassifier):
             parametrisation=self.parametrisation,
             score=self.criterion,
             sample_weight=sample_weight,
+            groups=groups,
             n_jobs=self.n_jobs,
         )
 

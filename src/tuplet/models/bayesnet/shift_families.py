@@ -130,6 +130,8 @@ class ShiftScorer:
     screening : "auto" or None
         Whether single parents are screened; see `TreeClassifier`.
     n_jobs : int or None
+    groups : int array, shape (n,), optional
+        Rows of one group are held out together.
     """
 
     X: Features
@@ -138,6 +140,7 @@ class ShiftScorer:
     weight: Floats | None
     screening: Literal["auto"] | None
     n_jobs: int | None
+    groups: Codes | None = None
     _additive: dict[int, bool] = field(default_factory=dict)
 
     def score(self, families: Sequence[Family]) -> Iterator[float]:
@@ -203,7 +206,7 @@ class ShiftScorer:
     @cached_property
     def _trees(self) -> LogisticTreeLearner:
         settings = TreeSettings("split", "auto", "auto", "auto", _FOLDS, self.screening, self.n_jobs)
-        return LogisticTreeLearner(self.X, self.codes, self.cards, self.weight, settings)
+        return LogisticTreeLearner(self.X, self.codes, self.cards, self.weight, settings, groups=self.groups)
 
     @cached_property
     def _scores(self) -> _FoldScores:

@@ -49,8 +49,8 @@ class InstanceLogisticClassifier(JointClassifier):
     -----
     p(y | x) is the product of the p(y_j | shares around x). A variable depends on the neighbours' labels of
     all variables, but not on the other labels of its own row. The neighbourhood of a training row does not
-    contain the row. Binary variables give one share, others one for each label; a neighbour without a label
-    counts by the training frequencies.
+    contain the row, nor others of its group. Binary variables give one share, others one for each label; a
+    neighbour without a label counts by the training frequencies.
 
     References
     ----------
@@ -87,13 +87,18 @@ class InstanceLogisticClassifier(JointClassifier):
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
         near = Neighborhoods.fit(
-            X, self.n_neighbors, sample_weight, standardize=self.standardize, n_jobs=self.n_jobs
+            X,
+            self.n_neighbors,
+            sample_weight,
+            standardize=self.standardize,
+            n_jobs=self.n_jobs,
+            groups=self._groups,
         )
         self.neighborhoods_ = near
         self.columns_ = OneHot.fit(codes, self.space_.cards, near.weights).columns(codes)
         links = [Link(j, ()) for j in range(self.space_.n_variables)]
         rows = np.sort(drawn_order(len(codes), self.n_learned)[: self.n_learned])
-        inputs = self._inputs(take_rows(X, rows), near.sums_among_training(self.columns_, rows))
+        inputs = self._inputs(take_rows(X, rows), near.sums_among_training(self.columns_, rows, self._groups))
         self.models_ = fit_links(
             links,
             inputs,
@@ -102,6 +107,7 @@ class InstanceLogisticClassifier(JointClassifier):
             space=self.space_,
             estimators=self._estimators(self.space_.names),
             n_jobs=self.n_jobs,
+            groups=None if self._groups is None else self._groups[rows],
         )
 
     def _inputs(self, X: Features, counts: Floats) -> Features:

@@ -174,6 +174,7 @@ class OutputCodingClassifier(JointClassifier):
             space=self.space_,
             estimators=self._estimators(self.space_.names),
             n_jobs=self.n_jobs,
+            groups=self._groups,
         )
         weights = np.ones(len(codes)) if sample_weight is None else sample_weight
         varies = [len(np.unique(code[code != UNKNOWN])) > 1 for code in codes.T]

@@ -87,12 +87,15 @@ class WeightedStackingClassifier(JointClassifier):
         self.n_jobs = n_jobs
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
+        groups = self._groups
         held = cross_fit(
-            inner_folds(X, codes, sample_weight, self.n_folds, self.space_),
-            lambda rows, weights: self._first(take_rows(X, rows), codes[rows], weights),
+            inner_folds(X, codes, sample_weight, self.n_folds, self.space_, groups=groups),
+            lambda rows, weights: self._first(
+                take_rows(X, rows), codes[rows], weights, None if groups is None else groups[rows]
+            ),
             lambda layer, rows: np.hstack(layer._joint_of(take_rows(X, rows)).marginals()),
         )
-        self.first_ = self._first(X, codes, sample_weight)
+        self.first_ = self._first(X, codes, sample_weight, groups)
         self.weights_ = np.eye(sum(self.space_.cards))
         if held.predictions:
             Z = np.vstack(held.predictions)
@@ -101,9 +104,9 @@ class WeightedStackingClassifier(JointClassifier):
                 Z, Y, held.weights, correlation=self.correlation, sparsity=self.sparsity
             )
 
-    def _first(self, X: Features, codes: Codes, weights: Any) -> IndependentClassifier:
+    def _first(self, X: Features, codes: Codes, weights: Any, groups: Codes | None) -> IndependentClassifier:
         model = IndependentClassifier(self.estimator, n_jobs=self.n_jobs)
-        return model._fit_codes(X, self.space_, codes, weights)
+        return model._fit_codes(X, self.space_, codes, weights, groups)
 
     def _one_hot(self, codes: Codes, output: Floats) -> Floats:
         """Return labels as 0/1 columns; missing ones are replaced by the prediction of the first layer."""

@@ -37,11 +37,12 @@ _CELLS = 16
 
 
 class TrainingRows(NamedTuple):
-    """Rows that components are fitted to; `weights` (n,) is None where rows have none."""
+    """Rows that components are fitted to; `weights` (n,) and `groups` (n,) are None where rows have none."""
 
     X: Features
     codes: Codes
     weights: Floats | None
+    groups: Codes | None
 
     @property
     def whole(self) -> Floats:
@@ -52,14 +53,15 @@ class TrainingRows(NamedTuple):
         """Return a sample of about so many rows; itself if there are no more."""
         if len(self.codes) <= size:
             return self
-        weights = sample_weights(*self, size)
+        weights = sample_weights(self.X, self.codes, self.weights, size)
         rows = np.flatnonzero(weights > 0)
-        return TrainingRows(take_rows(self.X, rows), self.codes[rows], weights[rows])
+        groups = None if self.groups is None else self.groups[rows]
+        return TrainingRows(take_rows(self.X, rows), self.codes[rows], weights[rows], groups)
 
     def held_out(self) -> Floats:
         """Weights (n,) of the rows that validate; all zero where there are too few rows for that."""
         held = np.zeros(len(self.codes))
-        for fold in inner_folds(*self, _N_FOLDS)[:1]:
+        for fold in inner_folds(self.X, self.codes, self.weights, _N_FOLDS, groups=self.groups)[:1]:
             held[fold.test] = fold.test_weight
         return held
 
@@ -124,7 +126,7 @@ class GrownMixture(JointClassifier):
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
         rng = np.random.default_rng(self.random_state)
         self._seed = int(rng.integers(2**31 - 1))
-        rows = TrainingRows(X, codes, sample_weight)
+        rows = TrainingRows(X, codes, sample_weight, self._groups)
         sample = rows.sample(SAMPLE_SIZE)
         source, em = self._source(rng), EMSettings(self.tol, self.max_iter)
         growth = self._grow(sample, source, em)

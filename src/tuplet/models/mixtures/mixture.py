@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from tuplet.core.parameters import Having, Whole, declare
 from tuplet.core.progress import Show
-from tuplet.core.typing import Codes, Floats, Seed
+from tuplet.core.typing import Floats, Seed
 from tuplet.joint.base import JointDistribution
 from tuplet.models.chain import ChainClassifier
 from tuplet.models.mixtures.base import GrownMixture, MakeSource, MapInference, Sizes, TrainingRows
@@ -137,7 +137,7 @@ class MixtureClassifier(GrownMixture):
 
     def _source(self, rng: np.random.Generator) -> MakeSource:
         def make(rows: TrainingRows, learnt: Floats | None) -> ModelSource:
-            return ModelSource(self._model(), rows.X, rows.codes, self.space_, rng)
+            return ModelSource(self._model(), rows, self.space_, rng)
 
         return make
 
@@ -183,16 +183,13 @@ class ModelSource:
     ----------
     model : JointClassifier
         Unfitted.
-    X : features, n rows
-    codes : int array, shape (n, m)
+    rows : TrainingRows
     space : ClassSpace
     rng : Generator
     """
 
-    def __init__(
-        self, model: Any, X: Features, codes: Codes, space: ClassSpace, rng: np.random.Generator
-    ) -> None:
-        self.model, self.X, self.codes, self.space, self.rng = model, X, codes, space, rng
+    def __init__(self, model: Any, rows: TrainingRows, space: ClassSpace, rng: np.random.Generator) -> None:
+        self.model, self.rows, self.space, self.rng = model, rows, space, rng
 
     def propose(self, weight: Floats, seen: Sequence[Any]) -> Any:
         """See `ComponentSource.propose`: models of which nothing is random differ by the weights alone."""
@@ -203,8 +200,9 @@ class ModelSource:
 
     def fit(self, structure: Any, weight: Floats, start: ModelComponent | None = None) -> ModelComponent:
         """See `ComponentSource.fit`: a fit that is no better than the start is dropped."""
-        model = clone(structure)._fit_codes(self.X, self.space, self.codes, weight)
-        own = model._joint_of(self.X).log_prob(self.codes)
+        X, codes, _, groups = self.rows
+        model = clone(structure)._fit_codes(X, self.space, codes, weight, groups)
+        own = model._joint_of(X).log_prob(codes)
         if start is not None and weight @ own < weight @ start.log_likelihood:
             return start
         return ModelComponent(structure, model, own)

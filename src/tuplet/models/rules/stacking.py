@@ -197,7 +197,9 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
         self._learn_priors(codes, sample_weight)
         learns = self.n_rules != 0 and space.n_variables > 1
         if learns or experts.places or self.calibration != "identity":
-            held = held_out_beliefs(sources, space, X, codes, sample_weight, self.n_folds, self.n_learned)
+            held = held_out_beliefs(
+                sources, space, X, codes, sample_weight, self.n_folds, self.n_learned, self._groups
+            )
         else:
             held = HeldOutBeliefs(np.zeros(0, dtype=np.intp), {}, None)
         self.calibrators_ = {
@@ -207,7 +209,7 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
             for name, table in held.beliefs.items()
         }
         self._learn_rules(held, codes, experts)
-        self.sources_ = [source.fitted(X, space, codes, sample_weight) for source in sources]
+        self.sources_ = [source.fitted(X, space, codes, sample_weight, self._groups) for source in sources]
 
     def _learn_priors(self, codes: Codes, sample_weight: Floats | None) -> None:
         weights = np.ones(len(codes)) if sample_weight is None else sample_weight
@@ -225,6 +227,7 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
             self._calibrated(held.beliefs, len(held.rows)),
             codes[held.rows],
             held.weights,
+            groups=None if self._groups is None else self._groups[held.rows],
             n_rules=self.n_rules,
             max_rules=self.max_rules,
             max_scope=self.max_scope,

@@ -64,7 +64,7 @@ class AutoJointClassifier(JointClassifier):
     rules : sequence of str, Rule or NoisyOr
         Rules of experts; models that obey them are candidates, too. See `RuleStackingClassifier`.
     cv : int, splitter, or iterable of (train, test)
-        Folds of the final comparison.
+        Folds of the final comparison; see `JointStackingClassifier`.
     temperature : bool
         See `JointStackingClassifier`.
     random_state : int, Generator or None
@@ -86,6 +86,8 @@ class AutoJointClassifier(JointClassifier):
         The models of the mixture, fitted to all rows.
     log_likelihood_ : float
         Held-out joint log-likelihood per row of the mixture.
+    log_likelihood_error_ : float
+        Its standard error; see `JointStackingClassifier`.
     tempering_ : Tempering
         The power of the mixture and what it gains.
     reliability_ : DataFrame or None
@@ -145,7 +147,7 @@ class AutoJointClassifier(JointClassifier):
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
         clock = TimeBudget(float(self.time_budget))
-        rows = Rows(X, codes, sample_weight, self.space_)
+        rows = Rows(X, codes, sample_weight, self.space_, self._groups)
         candidates = self._candidates(rows)
         folds = folds_of(rows, self.cv)
         no_time = f"No time to compare models in {self.time_budget:g} s"
@@ -206,7 +208,8 @@ class AutoJointClassifier(JointClassifier):
     def _take_over(self, blend: Blend) -> None:
         self._blend = blend
         self.weights_ = {name: blend.weights[name] for name in blend.names}
-        self.log_likelihood_, self.tempering_ = blend.log_likelihood, blend.tempering
+        self.log_likelihood_, self.log_likelihood_error_ = blend.log_likelihood, blend.error
+        self.tempering_ = blend.tempering
         self.reliability_ = blend.reliability
 
     def _sum_up(self, race: Race, clock: TimeBudget) -> None:
@@ -261,7 +264,7 @@ def _course(lines: Sequence[tuple[str, float, float]]) -> pd.DataFrame:
 
 def _alone(name: str) -> Blend:
     """Return a mixture of one, about which nothing is known."""
-    return Blend({name: 1.0}, {name: np.nan}, np.nan, np.inf, 0)
+    return Blend({name: 1.0}, {name: np.nan}, np.nan, np.nan, np.inf, 0)
 
 
 def _board(entries: Sequence[Any], weights: Mapping[str, float]) -> pd.DataFrame:

@@ -40,8 +40,10 @@ class JointStackingClassifier(JointClassifier):
     models : list of models, list of (name, model), or mapping of names to models
         Any models of Tuplet.
     cv : int, splitter, or iterable of (train, test)
-        How rows are held out. Given a number, the fold of a row follows from the row, so that neither the
-        order of the rows nor a seed matters.
+        How rows are held out. Given a number, the fold of a row follows from the row, or from its group, so
+        that neither the order of the rows nor a seed matters. Any splitter of scikit-learn: those of groups
+        get the `groups` of `fit`, stratified ones the combinations of labels as classes. A splitter need not
+        hold out all rows (`TimeSeriesSplit`); models are judged by those that it does.
     gate : bool
         Whether weights may depend on x: a small softmax model of eight directions of the features, with a
         penalty that held-out rows choose, kept where they gain two standard errors by it.
@@ -65,6 +67,8 @@ class JointStackingClassifier(JointClassifier):
         Held-out joint log-likelihood per row of each model.
     log_likelihood_ : float
         That of the mixture with constant weights: at least that of the best model.
+    log_likelihood_error_ : float
+        Standard error of `log_likelihood_`: rows count as independent, or groups if `fit` gets them.
     gap_ : float
         How much better other constant weights can be at most, in nats per row: a proof of convergence.
     gate_ : Gate or None
@@ -125,7 +129,7 @@ class JointStackingClassifier(JointClassifier):
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
         models = self._seeded(named_models(self.models))
-        rows = Rows(X, codes, sample_weight, self.space_)
+        rows = Rows(X, codes, sample_weight, self.space_, self._groups)
         folds = folds_of(rows, self.cv)
         judged = self._judge_all(models, rows, folds)
         blend = find_blend(rows, folds, judged, gate=self.gate, temperature=self.temperature)
@@ -158,6 +162,7 @@ class JointStackingClassifier(JointClassifier):
 
     def _keep(self, blend: Blend) -> None:
         self.log_likelihoods_, self.log_likelihood_ = blend.alone, blend.log_likelihood
+        self.log_likelihood_error_ = blend.error
         self.gap_, self.gate_, self.tempering_ = blend.gap, blend.gate, blend.tempering
         self.reliability_ = blend.reliability
         self._blend = blend

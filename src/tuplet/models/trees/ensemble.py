@@ -83,7 +83,7 @@ class TreeEnsembleClassifier(JointClassifier):
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
         rng = np.random.default_rng(self.random_state)
         self.parents_ = _random_trees(self.space_.n_variables, self.n_trees, rng)
-        trees = make_trees(self, X, codes, sample_weight, rng)
+        trees = make_trees(self, X, codes, sample_weight, rng, groups=self._groups)
         self.C_, self.C_shared_, self.C_shift_ = trees.strengths
         self.components_ = tuple(
             trees.fit(parents, sample_weight).without_rows() for parents in self.parents_

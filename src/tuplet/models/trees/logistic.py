@@ -142,6 +142,7 @@ class TreeRows:
     codes : int array, shape (n, m)
     cards : tuple of int
     weight : array, shape (n,)
+    groups : int array, shape (n,), or None
     """
 
     X: Features
@@ -150,13 +151,14 @@ class TreeRows:
     codes: Codes
     cards: tuple[int, ...]
     weight: Floats
+    groups: Codes | None
 
     def take(self, rows: Codes, weight: Floats) -> TreeRows:
         """Return some rows (s,) with other weights (s,)."""
         with_mean = np.append(rows, len(self.leading) - 1)
         Z = self.Z.take(rows) if isinstance(self.Z, StandardisedRows) else self.Z[with_mean]
-        leading = self.leading[with_mean]
-        return TreeRows(take_rows(self.X, rows), Z, leading, self.codes[rows], self.cards, weight)
+        leading, groups = self.leading[with_mean], None if self.groups is None else self.groups[rows]
+        return TreeRows(take_rows(self.X, rows), Z, leading, self.codes[rows], self.cards, weight, groups)
 
     def fit_baseline(self, i: int, weight: Floats, C: float, **how: Any) -> Baseline:
         """Fit the model of a variable without parents; see `Baseline.fit`."""
@@ -182,7 +184,8 @@ class EdgeLearner:
     def shares(self) -> list[tuple[Floats, Floats]]:
         """Shares (n,) of the rows' weights from which each fold learns, and those held out."""
         rows = self.rows
-        return _shares(inner_folds(rows.X, rows.codes, rows.weight, self.settings.n_folds), rows.weight)
+        folds = inner_folds(rows.X, rows.codes, rows.weight, self.settings.n_folds, groups=rows.groups)
+        return _shares(folds, rows.weight)
 
     def folds(self, C: float, C_shared: float) -> list[ScoringFold]:
         """Every fold with its models without parents."""
@@ -301,6 +304,8 @@ class LogisticTreeLearner:
     learnt : array, shape (n,), optional
         Shares of the rows' weights from which baselines, C and the candidates are learnt; all of it by
         default.
+    groups : int array, shape (n,), optional
+        Rows of one group are held out together.
     """
 
     def __init__(
@@ -311,6 +316,7 @@ class LogisticTreeLearner:
         weight: Floats | None,
         settings: TreeSettings,
         learnt: Floats | None = None,
+        groups: Codes | None = None,
     ) -> None:
         self.settings = settings
         whole = np.ones(len(codes)) if weight is None else weight
@@ -318,7 +324,7 @@ class LogisticTreeLearner:
         self.columns = prepare_columns(X, whole)
         Z, leading = self.columns.prepare(X, with_mean=True)
         leading = leading if settings.is_split else np.zeros((len(leading), 0))
-        self.rows = TreeRows(X, Z, leading, np.ascontiguousarray(codes), tuple(cards), whole)
+        self.rows = TreeRows(X, Z, leading, np.ascontiguousarray(codes), tuple(cards), whole, groups)
         self._baselines: dict[tuple[int, bool], tuple[Baseline, Floats]] = {}
         self._shifts: dict[tuple[int, int | None], Shifts] = {}  # those of the rows' own weights
 

@@ -173,7 +173,8 @@ class TreeMixtureClassifier(GrownMixture):
         made: list[TreeLearner] = []
 
         def make(rows: TrainingRows, learnt: Floats | None) -> ComponentSource:
-            made.append(make_trees(self, *rows, rng, learnt, made[-1] if made else None))
+            given = rows.X, rows.codes, rows.weights, rng, learnt, made[-1] if made else None
+            made.append(make_trees(self, *given, rows.groups))
             self.C_, self.C_shared_, self.C_shift_ = made[-1].strengths
             return TreeSource(made[-1], *rules)
 

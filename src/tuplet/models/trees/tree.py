@@ -141,7 +141,7 @@ class TreeClassifier(JointClassifier):
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
         rng = np.random.default_rng(self.random_state)
         rules, given = given_edges(self, most=1), self._given(rng)  # errors before any work
-        trees = make_trees(self, X, codes, sample_weight, rng)
+        trees = make_trees(self, X, codes, sample_weight, rng, groups=self._groups)
         self.C_, self.C_shared_, self.C_shift_ = trees.strengths
         self.gains_, self.scores_ = None, None
         if given is None:

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_string_dtype
 from sklearn.dummy import DummyClassifier
+from sklearn.model_selection import TimeSeriesSplit
 
 from tuplet.core.exceptions import InputError
 from tuplet.evaluate.compare import compare
@@ -55,12 +56,29 @@ def fit_file(data: Dataset, model: Any, target: str) -> None:
     print_text(f"{data.name}: {n:,} rows, {d:,} feature{'s' * (d != 1)}, class variables {names}")
     _warn_of_names(data)
     require_skops()  # before the fit, which may take long
-    model.fit(data.X, data.Y)
+    model.fit(data.X, data.Y, groups=data.groups)
     save_model(model, target)
     _describe(model)
     size = Path(target).expanduser().stat().st_size
     print_text(f"Saved {type(model).__name__} to {target} ({_size_text(size)}).")
     print_hint(f"Next: tuplet predict {target} NEW.csv --top-k 3 --out predictions.csv")
+
+
+def split_by_time(model: Any, name: str, groups: str | None) -> None:
+    """Have a model hold out rows that come after those it is fitted to."""
+    _require_one_of(groups)
+    cv = model.get_params(deep=False).get("cv")
+    if cv is None:
+        raise InputError(
+            f"--time: the model {name!r} has no parameter cv; use --model auto, or judge models by"
+            " tuplet compare --time."
+        )
+    model.set_params(cv=TimeSeriesSplit(cv if isinstance(cv, int) else 5))
+
+
+def _require_one_of(groups: Any) -> None:
+    if groups is not None:
+        raise InputError("--time and --groups cannot be used together; choose how rows are held out.")
 
 
 def _warn_of_names(data: Dataset) -> None:
@@ -102,7 +120,8 @@ def _describe(model: Any) -> None:
             print_table("", ["model", "weight", "held-out log-likelihood"], rows)
     likelihood = getattr(model, "log_likelihood_", None)
     if isinstance(likelihood, float) and not isnan(likelihood):
-        print_text(f"Held-out joint log-likelihood: {likelihood:.3f} per row.")
+        error = getattr(model, "log_likelihood_error_", 0.0)
+        print_text(f"Held-out joint log-likelihood: {likelihood:.3f} per row (standard error {error:.3f}).")
     rules = getattr(model, "rules_", None)
     if rules:
         print_text(f"{len(rules)} rule{'s' * (len(rules) != 1)}:\n{rules.to_text()}")
@@ -175,6 +194,7 @@ def compare_models(
     data: Dataset,
     *,
     folds: int,
+    by_time: bool,
     peers: bool,
     n_jobs: int,
     cache: Path | None,
@@ -182,14 +202,19 @@ def compare_models(
     page: str | None,
     seed: int,
 ) -> None:
-    """Cross-validate models on one table, print the scores and write the page."""
+    """Cross-validate models on one table, print the scores and write the page.
+
+    With `by_time`, the rows are in the order of time, and each fold is tested on rows after its own.
+    """
+    if by_time:
+        _require_one_of(data.groups)
     if peers:
         models = {**models, **default_peers(optional=False)}
     scores = ["exact_match", "hamming_score", "joint_log_likelihood", "marginal_log_likelihood"]
     result = compare(
         models,
         {data.name: data},
-        cv=folds,
+        cv=TimeSeriesSplit(folds) if by_time else folds,
         scores=scores,
         n_jobs=n_jobs,
         cache=cache,

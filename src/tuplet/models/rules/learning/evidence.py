@@ -126,12 +126,15 @@ class Evidence:
     weights : array, shape (n,)
     given : tuple of RuleFactor
         Rules that hold whatever is learned.
+    groups : int array, shape (n,), optional
+        Rows of one group are held out together.
     """
 
     log_beliefs: tuple[Floats, ...]
     codes: Codes
     weights: Floats
     given: tuple[RuleFactor, ...] = ()
+    groups: Codes | None = None
 
     @cached_property
     def cards(self) -> tuple[int, ...]:
@@ -156,7 +159,10 @@ class Evidence:
     def rows(self, rows: npt.NDArray[np.intp]) -> Evidence:
         """Return some rows."""
         tables = tuple(table[rows] for table in self.log_beliefs)
-        return replace(self, log_beliefs=tables, codes=self.codes[rows], weights=self.weights[rows])
+        groups = None if self.groups is None else self.groups[rows]
+        return replace(
+            self, log_beliefs=tables, codes=self.codes[rows], weights=self.weights[rows], groups=groups
+        )
 
     @cached_property
     def clamped(self) -> Evidence:

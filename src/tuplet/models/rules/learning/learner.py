@@ -15,8 +15,8 @@ import numpy as np
 
 from tuplet.core.exceptions import InputError, IntractableError, TupletWarning
 from tuplet.core.progress import Progress, Show
-from tuplet.core.typing import Floats
-from tuplet.local.cross_fitting import random_folds
+from tuplet.core.typing import Codes, Floats
+from tuplet.local.cross_fitting import inner_folds, mean_and_error
 from tuplet.models.rules.language.rule import NoisyOr
 from tuplet.models.rules.learning.evidence import Evidence, Term
 from tuplet.models.rules.learning.paper import PaperSettings, learn_as_in_the_paper
@@ -251,7 +251,9 @@ class _Path:
         self.parts: list[_Part] = []
         evidence = search.evidence
         if search.n_rules == "auto":
-            for fold in random_folds(evidence.n, search.n_folds, rng):
+            for fold in inner_folds(
+                None, evidence.codes, None, search.n_folds, groups=evidence.groups, rng=rng
+            ):
                 self.parts.append(_Part(search, evidence.rows(fold.train), evidence.rows(fold.test)))
         self.whole = _Part(search, evidence, None)
         self.kept: dict[int, list[Term]] = {0: []}
@@ -290,12 +292,15 @@ class _Path:
 
     def held_out(self) -> tuple[Floats, Floats]:
         """Return mean gains on held-out rows and their standard errors, for `sizes`."""
-        means = [self._mean(gains) for gains in self.gains.values()]
-        errors = [
-            np.sqrt(self._mean((gains - mean) ** 2) / len(gains))
-            for gains, mean in zip(self.gains.values(), means, strict=True)
-        ]
-        return np.array(means), np.array(errors)
+        found = [mean_and_error(gains, self._weights, self._groups) for gains in self.gains.values()]
+        means, errors = np.array(found).reshape(-1, 2).T
+        return means, errors
+
+    @property
+    def _groups(self) -> Codes | None:
+        groups = [part.judge.groups for part in self.parts if part.judge is not None]
+        known = [each for each in groups if each is not None]
+        return np.concatenate(known) if known else None
 
     @property
     def sizes(self) -> tuple[int, ...]:
