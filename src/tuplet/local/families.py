@@ -26,7 +26,8 @@ from tuplet.local.base import LocalModel, configurations
 from tuplet.local.bayes import MixedNaiveBayes
 from tuplet.local.calibration import is_made_of_trees
 from tuplet.local.logistic import default_estimator, is_logistic_pipeline
-from tuplet.local.prepared import Base, PreparedFeatures
+from tuplet.local.prepared import Base, PreparedFeatures, with_chosen_penalty
+from tuplet.local.ridge import RidgeLogistic
 from tuplet.local.split import SplitModel
 from tuplet.local.stacked import StackedModel
 from tuplet.space.features.estimators import is_column_wise, last_step, name_of, seeded
@@ -46,6 +47,7 @@ Penalty: TypeAlias = Callable[[float, float], float]
 """(number of free parameters, number of rows) -> penalty >= 0, which must grow with the parameters."""
 
 _MODEST = (
+    RidgeLogistic,
     LogisticRegression,  # also with a strength chosen by cross-validation, which is a subclass
     GaussianNB,
     BernoulliNB,
@@ -153,7 +155,7 @@ class FamilyScorer:
         if len(codes) < 2 and score != "cv":  # there is nothing to hold out, and nothing to choose by
             self.parametrisation = "split"
         self._fold_of = rng.permutation(len(codes)) % min(n_folds, len(codes))
-        self._estimators = _seeded_estimators(estimators, X, len(self.cards), rng)
+        self._estimators = self._with_penalties(_seeded_estimators(estimators, X, len(self.cards), rng))
         if self._counts_features:
             _require_countable(self._estimators)
         self._prepared: dict[tuple[int, bytes], PreparedFeatures] = {}
@@ -161,6 +163,18 @@ class FamilyScorer:
         self._scored: dict[int, Child] = self._held_out if score == "cv" else {}
         self._chosen: dict[tuple[int, tuple[int, ...]], Parametrisation] = {}
         self._chosen_for: dict[int, Parametrisation] = {}
+
+    def _with_penalties(self, estimators: Sequence[Any]) -> list[Any]:
+        """Choose open penalties, one for all class variables that have the same estimator."""
+        done = {}
+        for estimator in estimators:
+            if id(estimator) not in done:
+                own = [i for i, each in enumerate(estimators) if each is estimator]
+                cards = [self.cards[i] for i in own]
+                done[id(estimator)] = with_chosen_penalty(
+                    estimator, self.X, self.codes[:, own], cards, self.weight
+                )
+        return [done[id(estimator)] for estimator in estimators]
 
     def score(self, families: Sequence[Family]) -> Iterator[float]:
         """Yield the score of each family in order; some value up to its floor if it is not above that."""
