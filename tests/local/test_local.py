@@ -32,7 +32,7 @@ from tuplet.joint.base import all_outcomes
 from tuplet.local import SmoothedClassifier, StackedModel, default_estimator
 from tuplet.local.base import LinearBound
 from tuplet.local.calibration import predict_proba
-from tuplet.local.logistic import fit_in_blocks
+from tuplet.local.ridge import fit_in_blocks
 from tuplet.local.onehot import OneHot
 from tuplet.space.features.estimators import accepts, admit_columns, seeded, weight_arguments
 from tuplet.space.features.inputs import put_beside

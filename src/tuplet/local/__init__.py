@@ -4,7 +4,8 @@
 classifier for each configuration of the parents, `ShiftModel` the one in which parents shift the logits of
 logistic regressions. `SmoothedClassifier` is the one place where probabilities
 are completed, calibrated and kept away from zero, `default_estimator` what `estimator=None` means everywhere,
-`RidgeLogistic` its classifier, whose penalty is chosen by held-out rows (`penalties`), `MixedNaiveBayes` a classifier for numbers and categories. `FamilyScorer` scores sets of parents.
+`RidgeLogistic` its classifier, whose penalty is chosen by held-out rows (`penalties`), `MixedNaiveBayes` a
+classifier for numbers and categories. `FamilyScorer` scores sets of parents.
 
 Many models of a search are fitted to the same `PreparedFeatures`, which choose between fits at once, for
 logistic regressions and naive Bayes classifiers of many blocks of rows (`many_logistic`, `many_bayes`), and

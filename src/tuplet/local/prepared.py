@@ -133,7 +133,8 @@ class PreparedFeatures:
         return type(self.classifier) is RidgeLogistic and self.batch is None and _is_numeric(self.Z)
 
     def tuned(self, codes: Codes, targets: Sequence[Target], weight: Floats | None) -> PreparedFeatures:
-        """Choose the penalty of a `RidgeLogistic`, if that is open, and prepare its columns for many fits, where that pays.
+        """Choose the penalty of a `RidgeLogistic`, if that is open, and prepare its columns for many
+        fits, where that takes little memory and time.
 
         Parameters
         ----------
@@ -350,7 +351,7 @@ def used_rows(child: Codes, weight: Floats | None) -> npt.NDArray[np.bool_]:
     return known if weight is None else known & (weight > 0)
 
 
-# -- penalties that are chosen --------------------------------------------------------------------------------
+# -- penalties that are chosen -----------------------------------------------------------------------------
 
 
 def with_chosen_penalty(
@@ -388,7 +389,10 @@ def _with_strength(classifier: RidgeLogistic, C: float) -> RidgeLogistic:
 
 def _is_numeric(Z: Any) -> bool:
     """Return whether Z is an array or a sparse matrix of finite numbers."""
-    return (isinstance(Z, np.ndarray) or sparse.issparse(Z)) and bool(np.isfinite(Z.sum()))
+    if not isinstance(Z, np.ndarray) and not sparse.issparse(Z):
+        return False
+    total: Any = np.sum(Z)
+    return bool(np.isfinite(total))
 
 
 # -- fits of all blocks at once ----------------------------------------------------------------------------

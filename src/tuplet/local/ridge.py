@@ -1,4 +1,4 @@
-"""Logistic regression whose ridge penalty is chosen by held-out rows: the default classifier of all models."""
+"""Logistic regression whose ridge penalty is chosen by held-out rows, the default of all models."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tuplet.core.exceptions import ConvergenceWarning, InputError
 from tuplet.core.limits import CACHE_CELLS, row_blocks
 from tuplet.core.parameters import Number, check_parameters, declare
 from tuplet.core.typing import Codes, Floats
-from tuplet.local.many_logistic import LogisticBatch, ManyLogistic
+from tuplet.local.many_logistic import ManyLogistic
 from tuplet.local.penalties import Target, choose_for_rows, logistic_batch
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, final
 
 import numpy as np
 
-from tuplet.core.typing import UNKNOWN, Codes, Floats
+from tuplet.core.typing import Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
 from tuplet.joint.inference.factor import Factor
