@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, NamedTuple, TypeVar, final
 
 import numpy as np
@@ -55,6 +55,9 @@ _N_FOLDS = 3
 
 _ENOUGH = 5_000
 """Held-out labels, over all class variables, after which no further fold is needed."""
+
+_MANY_CLASSES = 32
+"""Classes beyond which one fold has to do."""
 
 _WORK = 1e10
 """Operations for principal axes, n d min(n, d), up to which these are computed: a second or a few."""
@@ -167,6 +170,13 @@ class _Trial:
     held: Floats
     _last: Baseline | None = field(default=None, init=False)
 
+    @cached_property
+    def _judged(self) -> Codes:
+        """The held-out rows whose class was learnt; others, as combinations of labels, measure nothing."""
+        y, learnt = self.target.y, self.learnt > 0
+        seen = np.isin(y, np.unique(y[learnt & (y != UNKNOWN)]))
+        return np.flatnonzero(seen & (self.held > 0))
+
     def score(self, C: float) -> float:
         """Return the log-likelihood of the held-out rows."""
         y, card, columns = self.target
@@ -175,7 +185,7 @@ class _Trial:
         base = Baseline.fit(Z, y, card, self.learnt, C=C, tol=ROUGHLY, start=self._last)
         if columns is None:  # otherwise the scale of some columns differs from that of the last fit
             self._last = base
-        judged = np.flatnonzero((y != UNKNOWN) & (self.held > 0))
+        judged = self._judged
         rows = Z[judged] if isinstance(Z, np.ndarray) else Z.take(judged)
         own = log_proba(base.logits(rows), card)[y[judged], np.arange(len(judged))]
         return float(self.held[judged] @ own)
@@ -241,9 +251,16 @@ def choose_for_rows(
         X, Z, codes, whole = take_rows(X, rows), take_rows(Z, rows), codes[rows], whole[rows]
         targets = [_take(target, rows) for target in targets]
     shares = fold_shares(inner_folds(X, codes, whole, _N_FOLDS), whole)
-    n_needed = -(-_ENOUGH * _N_FOLDS // max(1, len(codes) * len(some(targets))))
     columns = _sparse_rows(Z, whole) if stays_sparse else _turned_rows(Z, whole, batch)
+    n_needed = _n_needed(len(codes), targets)
     return choose_strength(columns, targets, whole, shares[:n_needed]) if shares else 1.0
+
+
+def _n_needed(n: int, targets: Sequence[Target]) -> int:
+    """Number of folds that suffice; fits to many classes, such as combinations of labels, take long."""
+    if any(target.card > _MANY_CLASSES for target in targets):
+        return 1
+    return -(-_ENOUGH * _N_FOLDS // max(1, n * len(some(targets))))
 
 
 def _take(target: Target, rows: Codes) -> Target:

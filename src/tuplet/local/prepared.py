@@ -133,8 +133,7 @@ class PreparedFeatures:
         return type(self.classifier) is RidgeLogistic and self.batch is None and _is_numeric(self.Z)
 
     def tuned(self, codes: Codes, targets: Sequence[Target], weight: Floats | None) -> PreparedFeatures:
-        """Choose the penalty of a `RidgeLogistic`, if that is open, and prepare its columns for many
-        fits, where that takes little memory and time.
+        """Choose the penalty of a `RidgeLogistic`, if that is open, and prepare its columns for many fits.
 
         Parameters
         ----------
@@ -389,10 +388,11 @@ def _with_strength(classifier: RidgeLogistic, C: float) -> RidgeLogistic:
 
 def _is_numeric(Z: Any) -> bool:
     """Return whether Z is an array or a sparse matrix of finite numbers."""
-    if not isinstance(Z, np.ndarray) and not sparse.issparse(Z):
-        return False
-    total: Any = np.sum(Z)
-    return bool(np.isfinite(total))
+    return (isinstance(Z, np.ndarray) or sparse.issparse(Z)) and _has_finite_sum(Z)
+
+
+def _has_finite_sum(Z: Any) -> bool:
+    return bool(np.isfinite(Z.sum()))
 
 
 # -- fits of all blocks at once ----------------------------------------------------------------------------

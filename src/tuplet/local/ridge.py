@@ -57,7 +57,7 @@ class RidgeLogistic(ClassifierMixin, BaseEstimator):
     Notes
     -----
     Standardise the features: the penalty treats all columns alike. Up to three folds are held out, as many as
-    have 5,000 labels; which rows these are follows from the rows themselves, so fits repeat whatever the
+    have 5,000 labels, and one if there are more than 32 classes; which rows these are follows from the rows themselves, so fits repeat whatever the
     order of the rows. Equal rows, and the units of whole weights, are spread over the folds. A normal prior
     of log C, with a standard deviation of two decades around 1, decides where there are a few rows only.
 
@@ -74,7 +74,7 @@ class RidgeLogistic(ClassifierMixin, BaseEstimator):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(100, 50))
     >>> RidgeLogistic().fit(X, X[:, 0] + X[:, 1] > 0).C_
-    0.03
+    0.3
     >>> RidgeLogistic().fit(X, rng.random(100) > 0.5).C_ < 1e-3
     True
     """
