@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         write_parquet,
     )
     from tuplet.io.saved_models import load_model, read_header, save_model
-    from tuplet.local import MixedNaiveBayes, TemperatureScaled, default_estimator
+    from tuplet.local import MixedNaiveBayes, RidgeLogistic, TemperatureScaled, default_estimator
     from tuplet.models import (
         AutoJointClassifier,
         BayesNetClassifier,
@@ -74,7 +74,7 @@ else:
                 "sample_mdc_problem write_arff write_parquet"
             ),
             "tuplet.core.exceptions": "TupletError TupletWarning",
-            "tuplet.local": "MixedNaiveBayes TemperatureScaled default_estimator",
+            "tuplet.local": "MixedNaiveBayes RidgeLogistic TemperatureScaled default_estimator",
             "tuplet.models": (
                 "AutoJointClassifier BayesNetClassifier ChainClassifier DecisionClassifier "
                 "GenerativeBayesNetClassifier IndependentClassifier InformationGainFilter "
@@ -137,6 +137,7 @@ __all__ = [
     "ProbitClassifier",
     "ProbitForestClassifier",
     "RandomFieldClassifier",
+    "RidgeLogistic",
     "Rule",
     "RuleModel",
     "RuleSet",

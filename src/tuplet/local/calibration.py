@@ -18,13 +18,8 @@ from tuplet.core.limits import CACHE_CELLS, PASS_CELLS, row_blocks
 from tuplet.core.parallel import one_blas_thread
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.local.cross_fitting import Positions, cross_fit, folds_of_groups, inner_folds
-from tuplet.local.logistic import (
-    fit_in_blocks,
-    is_additive,
-    is_plain_logistic,
-    linear_predictor,
-    probabilities,
-)
+from tuplet.local.logistic import is_additive, is_plain_logistic, linear_predictor, probabilities
+from tuplet.local.ridge import RidgeLogistic, fit_in_blocks
 from tuplet.space.features.estimators import (
     group_arguments,
     is_one_of,
@@ -438,7 +433,8 @@ def _fit(
     estimator: Any, inputs: Features, y: Codes, weight: Floats | None, groups: Codes | None = None
 ) -> Any:
     """Fit a clone to classes 0 .. c - 1."""
-    plain = y.max() > 1 and is_plain_logistic(estimator) and isinstance(inputs, np.ndarray)
+    known = type(estimator) is not RidgeLogistic and is_plain_logistic(estimator)
+    plain = y.max() > 1 and known and isinstance(inputs, np.ndarray)
     if plain and np.isfinite(inputs.sum()):
         return fit_in_blocks(estimator, inputs, y, weight)
     fitted = clone(estimator)

@@ -61,7 +61,7 @@ class Scaling:
 
     def transform(self, X: Features) -> Floats:
         """Return rows X as a dense table (n, d) with means of 0 and variances of 1."""
-        standard = np.subtract(_as_table(X), self.mean)
+        standard = np.subtract(as_table(X), self.mean)
         standard /= self.scale
         standard[np.isnan(standard)] = 0.0
         return standard
@@ -231,7 +231,7 @@ def prepare_columns(X: Features, weight: Floats) -> PrincipalColumns | SparseCol
     return PrincipalColumns.learn(X, weight)
 
 
-def _as_table(X: Any) -> Floats:
+def as_table(X: Any) -> Floats:
     """Return rows X as a dense table of floats; X itself if it is one."""
     table = X.toarray() if hasattr(X, "toarray") else X
     return np.asarray(table, dtype=np.float64)
@@ -245,7 +245,7 @@ def unless_constant(scale: Floats, mean: Floats) -> Floats:
 def _blocks(X: Features, weight: Floats) -> Iterator[tuple[Floats, Floats]]:
     """Yield dense blocks of rows and their weights."""
     for rows in row_blocks(n_rows(X), X.shape[1], PASS_CELLS):
-        yield _as_table(X[rows]), weight[rows]
+        yield as_table(X[rows]), weight[rows]
 
 
 def _on_data(X: Any, function: Any) -> Any:

@@ -27,7 +27,8 @@ from tuplet.local.bayes import MixedNaiveBayes
 from tuplet.local.calibration import is_made_of_trees
 from tuplet.local.cross_fitting import inner_folds
 from tuplet.local.logistic import default_estimator, is_logistic_pipeline
-from tuplet.local.prepared import Base, PreparedFeatures
+from tuplet.local.prepared import Base, PreparedFeatures, with_chosen_penalty
+from tuplet.local.ridge import RidgeLogistic
 from tuplet.local.split import SplitModel
 from tuplet.local.stacked import StackedModel
 from tuplet.space.features.estimators import is_column_wise, last_step, name_of, seeded
@@ -47,6 +48,7 @@ Penalty: TypeAlias = Callable[[float, float], float]
 """(number of free parameters, number of rows) -> penalty >= 0, which must grow with the parameters."""
 
 _MODEST = (
+    RidgeLogistic,
     LogisticRegression,  # also with a strength chosen by cross-validation, which is a subclass
     GaussianNB,
     BernoulliNB,
@@ -160,7 +162,7 @@ class FamilyScorer:
         self._held_rows = [
             fold.test for fold in inner_folds(None, codes, None, n_folds, groups=groups, rng=rng)
         ]
-        self._estimators = _seeded_estimators(estimators, X, len(self.cards), rng)
+        self._estimators = self._with_penalties(_seeded_estimators(estimators, X, len(self.cards), rng))
         if self._counts_features:
             _require_countable(self._estimators)
         self._prepared: dict[tuple[int, bytes], PreparedFeatures] = {}
@@ -168,6 +170,18 @@ class FamilyScorer:
         self._scored: dict[int, Child] = self._held_out if score == "cv" else {}
         self._chosen: dict[tuple[int, tuple[int, ...]], Parametrisation] = {}
         self._chosen_for: dict[int, Parametrisation] = {}
+
+    def _with_penalties(self, estimators: Sequence[Any]) -> list[Any]:
+        """Choose open penalties, one for all class variables that have the same estimator."""
+        done = {}
+        for estimator in estimators:
+            if id(estimator) not in done:
+                own = [i for i, each in enumerate(estimators) if each is estimator]
+                cards = [self.cards[i] for i in own]
+                done[id(estimator)] = with_chosen_penalty(
+                    estimator, self.X, self.codes[:, own], cards, self.weight, self.groups
+                )
+        return [done[id(estimator)] for estimator in estimators]
 
     def score(self, families: Sequence[Family]) -> Iterator[float]:
         """Yield the score of each family in order; some value up to its floor if it is not above that."""
@@ -297,11 +311,11 @@ class FamilyScorer:
         """
         estimator = self._estimators[child]
         if not is_column_wise(estimator):
-            return PreparedFeatures.make(estimator, self.X, y, self.weight)
+            return PreparedFeatures.make(estimator, self.X, y, self.weight, self.groups)
         blind = np.where(self.codes[:, child] == UNKNOWN, UNKNOWN, 0)
         key = (id(estimator), blind.tobytes())
         if key not in self._prepared:
-            self._prepared[key] = PreparedFeatures.make(estimator, self.X, blind, self.weight)
+            self._prepared[key] = PreparedFeatures.make(estimator, self.X, blind, self.weight, self.groups)
         return self._prepared[key]
 
     def _fit_alone(self, children: Iterable[int]) -> None:

@@ -63,9 +63,9 @@ class SplitModel(LocalModel):
     >>> parents, child = np.array([[0], [0], [0], [0], [1], [1]]), np.array([0, 0, 1, 1, 1, 1])
     >>> model = SplitModel(strength=1.0).fit(X, parents, child, parent_cards=(3,), child_card=2)
     >>> np.exp(model.log_proba(X[:3], np.array([[0], [1], [2]]))).round(2)
-    array([[0.74, 0.26],
+    array([[0.86, 0.14],
            [0.13, 0.87],
-           [0.25, 0.75]])
+           [0.2 , 0.8 ]])
     >>> model.log_table(X).shape
     (3, 2, 6)
     """
@@ -103,7 +103,7 @@ class SplitModel(LocalModel):
     ) -> Self:
         """See `LocalModel.fit`."""
         estimator = default_estimator(sparse=sparse.issparse(X)) if self.estimator is None else self.estimator
-        prepared = PreparedFeatures.make(estimator, X, child, sample_weight)
+        prepared = PreparedFeatures.make(estimator, X, child, sample_weight, groups)
         blocks, q = configurations(parents, parent_cards), math.prod(parent_cards)
         require_size(f"Models of {q:,} configurations of the parents", q * child_card, X.shape[1] + 1)
         self.experts_ = prepared.fit(

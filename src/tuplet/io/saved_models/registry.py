@@ -43,6 +43,8 @@ OBJECTS: dict[str, str] = {
     "OneHot": "tuplet.local.onehot:OneHot",
     "PrincipalColumns": "tuplet.local.columns:PrincipalColumns",
     "LogisticBaseline": "tuplet.local.shifts:Baseline",
+    "ParentColumns": "tuplet.local.stacked:ParentColumns",
+    "RidgeLogistic": "tuplet.local.ridge:RidgeLogistic",
     "Scaling": "tuplet.local.columns:Scaling",
     "SparseColumns": "tuplet.local.columns:SparseColumns",
     "Shifts": "tuplet.local.shifts:Shifts",

@@ -17,10 +17,11 @@ import numpy.typing as npt
 
 from tuplet.core.parallel import run_in_batches
 from tuplet.core.typing import UNKNOWN, Codes, Floats
+from tuplet.local.penalties import ROUGHLY
 from tuplet.local.shift_model import PreparedRows, ShiftFamily, ShiftModel
 from tuplet.local.shifts import log_proba
 from tuplet.models.bayesnet.mixed_families import Role
-from tuplet.models.trees.edge_scores import ROUGHLY, EdgeScores, ScoringFold
+from tuplet.models.trees.edge_scores import EdgeScores, ScoringFold
 from tuplet.models.trees.logistic import LogisticTreeLearner, TreeSettings
 from tuplet.space.features.inputs import Features
 from tuplet.structure.candidates import Family

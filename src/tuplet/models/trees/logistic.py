@@ -9,20 +9,19 @@ from typing import Any, Literal, final
 
 import numpy as np
 
-from tuplet.core.typing import UNKNOWN, Codes, Floats
+from tuplet.core.typing import Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
 from tuplet.joint.inference.factor import Factor
 from tuplet.local.columns import Prepared, PrincipalColumns, SparseColumns, StandardisedRows, prepare_columns
-from tuplet.local.cross_fitting import SAMPLE_SIZE, Fold, inner_folds, sample_weights
+from tuplet.local.cross_fitting import SAMPLE_SIZE, inner_folds, sample_weights
 from tuplet.local.families import Parametrisation
+from tuplet.local.penalties import GRID, N_JUDGED, Shares, Target, best_on_grid, choose_strength, fold_shares
 from tuplet.local.shifts import Baseline, Shifts, log_proba
 from tuplet.models.trees.edge_scores import (
-    ROUGHLY,
     EdgeScores,
     Mask,
     ScoringFold,
-    best_on_grid,
     blocks_of,
     columns_of,
     residual_scores,
@@ -30,12 +29,6 @@ from tuplet.models.trees.edge_scores import (
 )
 from tuplet.space.features.inputs import Features, take_rows
 from tuplet.structure.parents import ParentSets
-
-GRID = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
-"""Where C of the shared models and that of the shifts are looked for."""
-
-N_CHOSEN = 12
-"""Largest number of class variables by which they are chosen."""
 
 SCREEN_FROM, N_CANDIDATES, THRESHOLD = 25, 8, 2.0
 """With more class variables than this, "auto" fits to each child only its strongest candidates for a parent,
@@ -181,11 +174,11 @@ class EdgeLearner:
         self._logits: dict[float, list[list[Floats]]] = {}
 
     @cached_property
-    def shares(self) -> list[tuple[Floats, Floats]]:
-        """Shares (n,) of the rows' weights from which each fold learns, and those held out."""
+    def shares(self) -> list[Shares]:
+        """What each fold learns from and holds out."""
         rows = self.rows
         folds = inner_folds(rows.X, rows.codes, rows.weight, self.settings.n_folds, groups=rows.groups)
-        return _shares(folds, rows.weight)
+        return fold_shares(folds, rows.weight)
 
     def folds(self, C: float, C_shared: float) -> list[ScoringFold]:
         """Every fold with its models without parents."""
@@ -233,27 +226,14 @@ class EdgeLearner:
 
     def _best_alone(self) -> float:
         """Return the C with which the models without parents predict held-out rows best."""
-        rows, m = self.rows, len(self.rows.cards)
-        chosen = np.unique(np.linspace(0, m - 1, min(m, N_CHOSEN)).round().astype(int)).tolist()
-        last: dict[tuple[int, int], Baseline] = {}  # a neighbour's answer is a good start
-
-        def score_one(C: float, f: int, i: int) -> float:
-            kept, held = self.shares[f]
-            base = rows.fit_baseline(i, rows.weight * kept, C, tol=ROUGHLY, start=last.get((f, i)))
-            last[f, i] = base
-            judged = np.flatnonzero((rows.codes[:, i] != UNKNOWN) & (held > 0))
-            own = log_proba(base.logits(rows.Z), base.card)[rows.codes[judged, i], judged]
-            return float((rows.weight * held)[judged] @ own)
-
-        def score(C: float) -> float:
-            return sum(score_one(C, f, i) for f in range(len(self.shares)) for i in chosen)
-
-        return best_on_grid(score, GRID, GRID.index(0.03))
+        rows = self.rows
+        targets = [Target(y, card) for y, card in zip(rows.codes.T, rows.cards, strict=True)]
+        return choose_strength(rows.Z, targets, rows.weight, self.shares)
 
     def _likely_edges(self, C: float) -> Mask:
         """Return the edge that promises most for each of the children that promise most, (m, m)."""
         z = self._residual_scores(C)
-        chosen = np.argsort(-z.max(axis=0), kind="stable")[:N_CHOSEN]
+        chosen = np.argsort(-z.max(axis=0), kind="stable")[:N_JUDGED]
         likely = np.zeros(z.shape, dtype=bool)
         likely[z.argmax(axis=0)[chosen], chosen] = True
         return likely
@@ -408,18 +388,6 @@ class LogisticTreeLearner:
             base = self.rows.fit_baseline(i, self.rows.weight, self.strengths[shifted])
             self._baselines[i, shifted] = base, base.logits(self.rows.Z)
         return self._baselines[i, shifted]
-
-
-def _shares(folds: Sequence[Fold], weight: Floats) -> list[tuple[Floats, Floats]]:
-    """Return the shares (n,) of the rows' weights from which each fold learns, and those held out."""
-    answer = []
-    for fold in folds:
-        kept, held = np.zeros(len(weight)), np.zeros(len(weight))
-        assert fold.train_weight is not None
-        kept[fold.train] = fold.train_weight / weight[fold.train]
-        held[fold.test] = fold.test_weight / weight[fold.test]
-        answer.append((kept, held))
-    return answer
 
 
 def _nearest(C: float) -> int:
