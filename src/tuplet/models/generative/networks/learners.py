@@ -80,7 +80,10 @@ def default_criterion(structure: Structure) -> Criterion:
 
 
 def learn_structure(
-    scorer: CountScorer, structure: Structure = "cb-obs", options: LearnerOptions | None = None
+    scorer: CountScorer,
+    structure: Structure = "cb-obs",
+    options: LearnerOptions | None = None,
+    sample: CountScorer | None = None,
 ) -> ThreePartGraph:
     """Learn the graph of a generative classifier.
 
@@ -90,6 +93,9 @@ def learn_structure(
         Rows of classes and features, and the criterion; its `max_parents` bounds all parents of a node.
     structure : {"cb-obs", "tree-tree", "polytree-polytree", "pure-filter", "small-tw"}
     options : LearnerOptions, optional
+    sample : CountScorer, optional
+        "cb-obs": some of the rows, by which the order is searched; parents along the order are chosen by all
+        rows. See `CountScorer.sample`.
 
     Examples
     --------
@@ -99,7 +105,7 @@ def learn_structure(
     ((), (0,), (0,), (0,))
     """
     options = LearnerOptions() if options is None else options
-    return ThreePartGraph(_parents(scorer, structure, options), scorer.n_classes)
+    return ThreePartGraph(_parents(scorer, structure, options, sample), scorer.n_classes)
 
 
 class Ordered(NamedTuple):
@@ -202,7 +208,9 @@ def search_network(
     return _from_order(scorer, task, best)
 
 
-def _parents(scorer: CountScorer, structure: Structure, options: LearnerOptions) -> ParentSets:
+def _parents(
+    scorer: CountScorer, structure: Structure, options: LearnerOptions, sample: CountScorer | None
+) -> ParentSets:
     if structure == "tree-tree":
         return learn_tree_tree(scorer)
     if structure == "polytree-polytree":
@@ -212,14 +220,15 @@ def _parents(scorer: CountScorer, structure: Structure, options: LearnerOptions)
     if structure == "small-tw":
         width = _SMALL if options.max_width is None else options.max_width
         return learn_small_width(scorer, max_width=width)
-    return search_network(
-        scorer,
-        max_component=options.max_component,
-        max_width=options.max_width,
+    bounds = {"max_component": options.max_component, "max_width": options.max_width}
+    found = search_network(
+        scorer if sample is None else sample,
+        **bounds,
         moves=options.moves,
         n_starts=options.n_starts,
         random_state=options.random_state,
-    ).parents
+    )
+    return (found if sample is None else greedy_network(scorer, found.order, **bounds)).parents
 
 
 def _perturbed(order: Ints, d: int, rng: np.random.Generator) -> Ints:
