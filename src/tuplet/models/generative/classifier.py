@@ -117,8 +117,8 @@ class GenerativeBayesNetClassifier(JointClassifier):
     table and for its score. There it is compared with no parents at all, so scores stay comparable. No
     value is made up, and rows need not be dropped.
 
-    Of more than 32,768 rows, "cb-obs" searches the order by a sample of about so many rows, with scores that
-    estimate those of all rows; the parents along that order are then chosen by all rows.
+    Of more than 32,768 rows, "cb-obs" searches a good order by a sample of about so many, with scores that
+    estimate those of all rows. From there one short search by all rows finds the graph.
 
     Missing features at prediction are summed out exactly. A value that training did not show is treated as
     missing.

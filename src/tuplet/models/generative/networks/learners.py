@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -94,8 +96,8 @@ def learn_structure(
     structure : {"cb-obs", "tree-tree", "polytree-polytree", "pure-filter", "small-tw"}
     options : LearnerOptions, optional
     sample : CountScorer, optional
-        "cb-obs": some of the rows, by which the order is searched; parents along the order are chosen by all
-        rows. See `CountScorer.sample`.
+        "cb-obs": some of the rows, by which a good order is searched; a short search by all rows starts from
+        it. See `CountScorer.sample`.
 
     Examples
     --------
@@ -162,6 +164,7 @@ def search_network(
     moves: Literal["insertions", "swaps"] = "insertions",
     n_starts: int = 3,
     random_state: Seed = None,
+    start: Sequence[int] | None = None,
 ) -> Ordered:
     """Search the order whose `greedy_network` scores most: tabu search, with restarts.
 
@@ -180,6 +183,8 @@ def search_network(
     n_starts : int
         Random orders to start from.
     random_state : int, Generator or None
+    start : sequence of int, optional
+        A good order, to be improved by one search; nothing starts from random orders then.
 
     Examples
     --------
@@ -194,10 +199,12 @@ def search_network(
     search = search_insertions if moves == "insertions" else search_swaps
     d, n = scorer.n_classes, scorer.n_variables
     best, top = np.empty(0, np.int64), -np.inf
-    for start in range(n_starts + _N_RESTARTS):
-        if start and task.pool.used[2] > _MOST_WORK:
+    for number in range(n_starts + _N_RESTARTS if start is None else 1):
+        if number and task.pool.used[2] > _MOST_WORK:
             break
-        if start < n_starts:
+        if start is not None:
+            order = np.array(start, dtype=np.int64)
+        elif number < n_starts:
             order = np.concatenate([rng.permutation(d), d + rng.permutation(n - d)])
         else:
             order = _perturbed(best, d, rng)
@@ -220,15 +227,16 @@ def _parents(
     if structure == "small-tw":
         width = _SMALL if options.max_width is None else options.max_width
         return learn_small_width(scorer, max_width=width)
-    bounds = {"max_component": options.max_component, "max_width": options.max_width}
-    found = search_network(
-        scorer if sample is None else sample,
-        **bounds,
+    search = partial(
+        search_network,
+        max_component=options.max_component,
+        max_width=options.max_width,
         moves=options.moves,
         n_starts=options.n_starts,
         random_state=options.random_state,
     )
-    return (found if sample is None else greedy_network(scorer, found.order, **bounds)).parents
+    start = None if sample is None else search(sample).order
+    return search(scorer, start=start).parents
 
 
 def _perturbed(order: Ints, d: int, rng: np.random.Generator) -> Ints:
