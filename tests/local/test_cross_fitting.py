@@ -26,15 +26,14 @@ from draws import examples
 from tuplet.core.exceptions import InputError
 from tuplet.local.cross_fitting import (
     cross_fit,
-    drawn_order,
     fold_weights,
     folds_of_groups,
     held_out_only,
     inner_folds,
     mean_and_error,
     numbered_folds,
-    sample_weights,
 )
+from tuplet.local.row_samples import sample_rows
 
 
 @examples(25)
@@ -248,36 +247,18 @@ def test_numbers_of_folds_that_make_no_sense(cv):
         inner_folds(np.zeros((4, 1)), np.zeros((4, 1), dtype=np.intp), None, cv)
 
 
-def test_rows_that_are_drawn_are_held_out_by_the_same_folds():
+def test_rows_of_a_sample_are_held_out_by_the_same_folds():
     rng = np.random.default_rng(0)
     X, codes = rng.normal(size=(60, 2)), rng.integers(0, 2, size=(60, 1))
-    assert drawn_order(60, None).tolist() == drawn_order(60, 60).tolist() == list(range(60))
-    drawn = drawn_order(60, 20)
-    assert sorted(drawn.tolist()) == list(range(60))
-    whole = inner_folds(X, codes, None, 5)
-    some = held_out_only(whole, drawn[:20])
-    assert sorted(np.concatenate([fold.test for fold in some]).tolist()) == sorted(drawn[:20].tolist())
+    weight = rng.integers(1, 4, size=60).astype(float)
+    whole, sample = inner_folds(X, codes, weight, 5), sample_rows(X, codes, weight, 20)
+    some = held_out_only(whole, sample, weight)
+    assert np.unique(np.concatenate([fold.test for fold in some])).tolist() == sample.rows.tolist()
+    held = np.bincount(
+        np.concatenate([fold.test for fold in some]), np.concatenate([fold.test_weight for fold in some]), 60
+    )
+    np.testing.assert_allclose(held[sample.rows], sample.weights)
     for fold in some:
         assert any(np.array_equal(fold.train, other.train) for other in whole)
-
-
-@examples(20)
-@given(st.integers(0, 1000), st.integers(1, 60))
-def test_a_sample_follows_from_the_rows(seed, size):
-    rng = np.random.default_rng(seed)
-    X, codes = rng.integers(3, size=(50, 2)).astype(float), rng.integers(2, size=(50, 1))
-    weight = rng.integers(0, 4, 50).astype(float)
-    found = sample_weights(X, codes, weight, size)
-    assert ((found >= 0) & (found <= weight)).all()
-    if size >= 50:
-        np.testing.assert_array_equal(found, weight)
-        return
-    groups = len(np.unique(np.hstack([X, codes]), axis=0))
-    assert abs(found.sum() - size) <= groups  # each group of equal rows is off by less than one
-    again = rng.permutation(np.repeat(np.arange(50), weight.astype(int)))
-    repeated = sample_weights(X[again], codes[again], None, size)
-    for row in np.unique(np.hstack([X, codes]), axis=0):
-        one, other = ((np.hstack(pair) == row).all(axis=1) for pair in ((X, codes), (X[again], codes[again])))
-        assert found[one].sum() == repeated[other].sum() or len(again) <= size
-    share = sample_weights(X, codes, weight + 0.5, size) / (weight + 0.5)
-    assert set(np.unique(share)) <= {0.0, 1.0}
+    plain = held_out_only(inner_folds(X, codes, None, 5), sample_rows(X, codes, None, 20), None)
+    assert all((fold.test_weight == 1).all() for fold in plain)

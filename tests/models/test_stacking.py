@@ -26,9 +26,10 @@ from tuplet import (
 from tuplet.core.exceptions import InputError
 from tuplet.joint import Atoms, Mixture
 from tuplet.joint.base import all_outcomes
+from tuplet.local.cross_fitting import inner_folds
 from tuplet.models.mixture_weights import mixture_weights
 from tuplet.models.stacking.blend import _fit, fit_gate
-from tuplet.models.stacking.held_out import Rows, folds_of, judge
+from tuplet.models.stacking.held_out import Rows, enough_folds, folds_of, judge
 from tuplet.models.stacking.tempering import find_power, temper
 from tuplet.space import ClassSpace
 from tuplet.testing import check_joint
@@ -370,3 +371,21 @@ def test_what_is_no_list_of_models_is_an_error(models, message):
     X, y = penguins()
     with pytest.raises(InputError, match=message):
         JointStackingClassifier(models).fit(X, y)
+
+
+def test_of_many_rows_some_folds_are_enough(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3))
+    Y = (X[:, :2] + rng.normal(size=(400, 2)) > 0).astype(int)
+    whole = JointStackingClassifier([IndependentClassifier(), ChainClassifier()], progress=False).fit(X, Y)
+    for size, n_folds in ((400, 5), (399, 5), (200, 3), (50, 1)):
+        monkeypatch.setattr("tuplet.models.stacking.held_out.SAMPLE_SIZE", size)
+        model = clone(whole).fit(X, Y)
+        assert len(enough_folds(inner_folds(X, Y, None, 5), 400)) == n_folds
+        if n_folds == 5:
+            assert model.weights_ == whole.weights_
+        assert abs(model.log_likelihood_ - whole.log_likelihood_) < 0.3
+    assert len(enough_folds(inner_folds(X, Y, None, 5), 400, at_least=2)) == 2
+    first, second = np.split(np.arange(400), 2)
+    halves = clone(whole).set_params(cv=[(first, second), (second, first)])
+    assert halves.fit(X, Y)._blend.n_rows == 400  # folds that are given are all used

@@ -9,14 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from hashlib import blake2b
 from heapq import heappop, heappush
 from typing import Any, Generic, NamedTuple, TypeVar, final
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
-from scipy import sparse
 from sklearn.model_selection import (
     RepeatedStratifiedKFold,
     StratifiedGroupKFold,
@@ -29,13 +26,9 @@ from sklearn.utils.validation import has_fit_parameter
 from tuplet.core.exceptions import InputError
 from tuplet.core.limits import row_blocks
 from tuplet.core.typing import Codes, Floats
+from tuplet.local.row_samples import RowSample, row_keys, running_total
 from tuplet.space.classes import ClassSpace
 from tuplet.space.features.inputs import Features
-from tuplet.space.features.nominal import codes_and_values
-
-SAMPLE_SIZE = 2**15
-"""Rows by which models choose penalties, structures and numbers of components where there are more of them;
-parameters are then fitted to all rows."""
 
 _USUAL_FOLDS = 5
 """What scikit-learn takes `cv=None` for."""
@@ -153,24 +146,24 @@ def inner_folds(
     return [fold for fold in folds if len(fold.train) and len(fold.test)]
 
 
-def held_out_only(folds: Sequence[Fold], rows: Positions) -> list[Fold]:
-    """Return the folds with no other test rows than these, without folds that have none of them."""
-    parts = [(fold, np.isin(fold.test, rows)) for fold in folds]
-    return [
-        replace(fold, test=fold.test[kept], test_weight=fold.test_weight[kept])
-        for fold, kept in parts
-        if kept.any()
-    ]
+def held_out_only(folds: Sequence[Fold], sample: RowSample, sample_weight: Floats | None) -> list[Fold]:
+    """Return the folds with no other test rows than those of a sample, without folds that have none of them.
 
-
-def drawn_order(n: int, n_learned: int | None) -> Positions:
-    """Return the positions of n rows in the order in which they are drawn, if only some are learned from.
-
-    Where all are learned from they keep their order. The order depends on nothing but n: fits repeat.
+    Parameters
+    ----------
+    folds : sequence of Fold
+        Of all rows.
+    sample : RowSample
+    sample_weight : array, shape (n,), or None
+        Weights of all rows.
     """
-    if n_learned is None or n <= n_learned:
-        return np.arange(n)
-    return np.random.default_rng(0).permutation(n)
+    shares = sample.shares(sample_weight)
+    parts = []
+    for fold in folds:
+        _, held, place = np.intersect1d(fold.test, sample.rows, assume_unique=True, return_indices=True)
+        weight = fold.test_weight[held] * shares[place]
+        parts.append(replace(fold, test=fold.test[held], test_weight=weight))
+    return [fold for fold in parts if len(fold.test)]
 
 
 def numbered_folds(number: Codes, sample_weight: Floats | None = None) -> list[Fold]:
@@ -407,9 +400,9 @@ def fold_weights(X: Features, codes: Codes, sample_weight: Floats | None, n_fold
     weights = np.ones(len(codes)) if sample_weight is None else sample_weight
     if (weights % 1).any():
         return weights[:, None] * fold_weights(X, codes, (weights > 0).astype(float), n_folds)
-    _, which = np.unique(_keys(X, codes), return_inverse=True)
+    _, which = np.unique(row_keys(X, codes), return_inverse=True)
     # Equal rows lie end to end on a line whose units belong to the folds in turn, from the fold of the first.
-    start = _running_total(which, weights)
+    start = running_total(which, weights)
     shares = np.empty((len(codes), n_folds))
     for rows in row_blocks(len(codes), 4 * n_folds):
         turn = (np.arange(n_folds) - which[rows, None]) % n_folds
@@ -418,70 +411,6 @@ def fold_weights(X: Features, codes: Codes, sample_weight: Floats | None, n_fold
         # Rounding must not give a fold more than there is.
         np.minimum(shares[rows], weights[rows, None], out=shares[rows])
     return shares
-
-
-def sample_weights(X: Features, codes: Codes, sample_weight: Floats | None, size: int) -> Floats:
-    """How much of the weight of each row lies in a sample of about `size` rows, (n,); all of it if n <= size.
-
-    Like its fold, whether a row is in the sample follows from its digest: neither the order of the rows nor a
-    random number matter. Equal rows, and the units of a whole weight, are taken at equal distances.
-    """
-    weights = np.ones(len(codes)) if sample_weight is None else sample_weight
-    if len(codes) <= size:
-        return weights
-    if (weights % 1).any():
-        return weights * sample_weights(X, codes, (weights > 0).astype(float), size)
-    keys = _keys(X, codes)
-    _, which = np.unique(keys, return_inverse=True)
-    share, first = size / weights.sum(), keys / 2.0**64
-    start = _running_total(which, weights)
-    return np.floor((start + weights) * share + first) - np.floor(start * share + first)
-
-
-def _keys(X: Features, codes: Codes) -> npt.NDArray[np.uint64]:
-    return np.fromiter(_digests(X, codes), dtype=np.uint64, count=len(codes))
-
-
-def _digests(X: Features, codes: Codes) -> Iterator[int]:
-    """Yield a number for each row that is the same for equal rows and otherwise as good as random."""
-    for row, code in zip(_bytes(X), np.ascontiguousarray(codes), strict=True):
-        yield int.from_bytes(blake2b(row + code.tobytes(), digest_size=8).digest(), "little")
-
-
-def _bytes(X: Features) -> Iterator[bytes]:
-    if isinstance(X, pd.DataFrame):
-        for key in _row_keys(X):
-            yield int(key).to_bytes(8, "little")
-    elif sparse.issparse(X):
-        rows: Any = X
-        rows = rows.tocsr(copy=True)
-        rows.sum_duplicates()  # and in the order of the columns, so that equal rows are equal bytes
-        rows.eliminate_zeros()
-        for start, stop in zip(rows.indptr[:-1], rows.indptr[1:], strict=True):
-            yield rows.indices[start:stop].astype(np.int64).tobytes() + rows.data[start:stop].tobytes()
-    else:
-        for block in row_blocks(*X.shape):
-            for row in np.ascontiguousarray(X[block]) + 0.0:  # -0.0 becomes 0.0, which has other bytes
-                yield row.tobytes()
-
-
-def _row_keys(frame: pd.DataFrame) -> pd.Series:
-    try:
-        return pd.util.hash_pandas_object(frame, index=False)
-    except TypeError:
-        for j in range(frame.shape[1]):
-            codes_and_values(frame.iloc[:, j])  # raises an error with the name of the column
-        raise
-
-
-def _running_total(group: Codes, weights: Floats) -> Floats:
-    """Total weight (n,) of the earlier rows of the same group."""
-    order = np.argsort(group, kind="stable")
-    before = np.cumsum(weights[order]) - weights[order]
-    first = np.searchsorted(group[order], group[order])
-    total = np.empty(len(group))
-    total[order] = before - before[first]
-    return total
 
 
 def _units(length: Floats, turn: Codes, n_folds: int) -> Floats:

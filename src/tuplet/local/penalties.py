@@ -20,8 +20,9 @@ from scipy import sparse
 from tuplet.core.limits import LISTED_CELLS
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.local.columns import StandardisedRows, as_table
-from tuplet.local.cross_fitting import SAMPLE_SIZE, Fold, inner_folds, sample_weights
+from tuplet.local.cross_fitting import Fold, inner_folds
 from tuplet.local.many_logistic import LogisticBatch
+from tuplet.local.row_samples import SAMPLE_SIZE, sample_rows
 from tuplet.local.shifts import Baseline, log_proba
 from tuplet.space.features.inputs import Features, n_rows, take_rows
 
@@ -249,9 +250,9 @@ def choose_for_rows(
     stays_sparse = sparse.issparse(Z) and n * d > LISTED_CELLS
     size = SAMPLE_SIZE if stays_sparse else min(SAMPLE_SIZE, _largest_n(d), max(1, LISTED_CELLS // d))
     if n > size:
-        whole, batch = sample_weights(X, codes, whole, size), None
-        rows = np.flatnonzero(whole > 0)
-        X, Z, codes, whole = take_rows(X, rows), take_rows(Z, rows), codes[rows], whole[rows]
+        rows, taken = sample_rows(X, codes, whole, size)
+        assert taken is not None
+        X, Z, codes, whole, batch = take_rows(X, rows), take_rows(Z, rows), codes[rows], taken, None
         targets = [_take(target, rows) for target in targets]
         groups = None if groups is None else groups[rows]
     shares = fold_shares(inner_folds(X, codes, whole, _N_FOLDS, groups=groups), whole)

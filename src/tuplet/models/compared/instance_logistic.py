@@ -10,8 +10,8 @@ from tuplet.core.parameters import declare
 from tuplet.core.typing import Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
-from tuplet.local.cross_fitting import drawn_order
 from tuplet.local.onehot import OneHot
+from tuplet.local.row_samples import sample_rows
 from tuplet.local.stacked import Link, fit_links, log_proba_alone
 from tuplet.models.base import JointClassifier
 from tuplet.models.neighborhoods import Neighborhoods
@@ -97,13 +97,13 @@ class InstanceLogisticClassifier(JointClassifier):
         self.neighborhoods_ = near
         self.columns_ = OneHot.fit(codes, self.space_.cards, near.weights).columns(codes)
         links = [Link(j, ()) for j in range(self.space_.n_variables)]
-        rows = np.sort(drawn_order(len(codes), self.n_learned)[: self.n_learned])
+        rows, weights = sample_rows(X, codes, sample_weight, self.n_learned)
         inputs = self._inputs(take_rows(X, rows), near.sums_among_training(self.columns_, rows, self._groups))
         self.models_ = fit_links(
             links,
             inputs,
             codes[rows],
-            None if sample_weight is None else sample_weight[rows],
+            weights,
             space=self.space_,
             estimators=self._estimators(self.space_.names),
             n_jobs=self.n_jobs,

@@ -18,6 +18,7 @@ from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
 from tuplet.joint.inference.engine import Engine, Exact
 from tuplet.joint.inference.factor import Factor
+from tuplet.local.row_samples import SAMPLE_SIZE, sample_rows
 from tuplet.models.base import JointClassifier
 from tuplet.models.generative.files import from_network, to_network
 from tuplet.models.generative.networks.bif import read_bif, write_bif
@@ -116,6 +117,9 @@ class GenerativeBayesNetClassifier(JointClassifier):
     table and for its score. There it is compared with no parents at all, so scores stay comparable. No
     value is made up, and rows need not be dropped.
 
+    Of more than 32,768 rows, "cb-obs" searches a good order by a sample of about so many, with scores that
+    estimate those of all rows. From there one short search by all rows finds the graph.
+
     Missing features at prediction are summed out exactly. A value that training did not show is treated as
     missing.
 
@@ -205,7 +209,10 @@ class GenerativeBayesNetClassifier(JointClassifier):
             sample_weight=sample_weight,
             max_parents=self.max_parents,
         )
-        graph = learn_structure(scorer, self.structure, options)
+        sample = None
+        if self.structure == "cb-obs" and len(codes) > SAMPLE_SIZE:
+            sample = scorer.sample(*sample_rows(X, codes, sample_weight, SAMPLE_SIZE))
+        graph = learn_structure(scorer, self.structure, options, sample)
         tables = count_tables(
             graph.parents,
             rows,

@@ -20,7 +20,8 @@ from tuplet.core.progress import Show
 from tuplet.core.typing import Codes, Floats, Seed
 from tuplet.joint.base import JointDistribution, Ranking
 from tuplet.joint.mixture import Mixture
-from tuplet.local.cross_fitting import SAMPLE_SIZE, inner_folds, sample_weights
+from tuplet.local.cross_fitting import inner_folds
+from tuplet.local.row_samples import SAMPLE_SIZE, sample_rows
 from tuplet.models.base import JointClassifier
 from tuplet.models.mixtures.em import EMSettings, MixtureState
 from tuplet.models.mixtures.growth import ComponentSource, Growth, grow, refit_all
@@ -53,10 +54,9 @@ class TrainingRows(NamedTuple):
         """Return a sample of about so many rows; itself if there are no more."""
         if len(self.codes) <= size:
             return self
-        weights = sample_weights(self.X, self.codes, self.weights, size)
-        rows = np.flatnonzero(weights > 0)
+        rows, weights = sample_rows(self.X, self.codes, self.weights, size)
         groups = None if self.groups is None else self.groups[rows]
-        return TrainingRows(take_rows(self.X, rows), self.codes[rows], weights[rows], groups)
+        return TrainingRows(take_rows(self.X, rows), self.codes[rows], weights, groups)
 
     def held_out(self) -> Floats:
         """Weights (n,) of the rows that validate; all zero where there are too few rows for that."""

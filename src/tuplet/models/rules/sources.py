@@ -22,8 +22,9 @@ from tuplet.core.exceptions import InputError, LabelError
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
-from tuplet.local.cross_fitting import cross_fit, drawn_order, held_out_only, inner_folds
+from tuplet.local.cross_fitting import cross_fit, held_out_only, inner_folds
 from tuplet.local.multi_output import Output, output_labels, read_outputs
+from tuplet.local.row_samples import sample_rows
 from tuplet.models.base import JointClassifier
 from tuplet.models.independent import IndependentClassifier
 from tuplet.space.classes import ClassSpace
@@ -357,21 +358,23 @@ def held_out_beliefs(
 ) -> HeldOutBeliefs:
     """Return the beliefs of sources about rows when fitted to the other folds, or fitted before.
 
-    With more than `n_learned` rows, about so many that are drawn at random. Rows of one of the `groups` (n,)
-    are held out together.
+    With more than `n_learned` rows, those of a sample of about so many. Rows of one of the `groups` (n,) are
+    held out together.
     """
-    drawn = np.sort(drawn_order(len(codes), n_learned)[:n_learned])
+    sample = sample_rows(X, codes, sample_weight, n_learned)
     if all(source.prefit for source in sources):
-        weights = None if sample_weight is None else sample_weight[drawn]
-        return HeldOutBeliefs(drawn, _beliefs(sources, take_rows(X, drawn), space), weights)
+        return HeldOutBeliefs(
+            sample.rows, _beliefs(sources, take_rows(X, sample.rows), space), sample.weights
+        )
 
     def fit(rows: npt.NDArray[np.intp], weights: Floats | None) -> list[BeliefSource]:
         together = None if groups is None else groups[rows]
         given = take_rows(X, rows), space, codes[rows], weights, together
         return [source.fitted(*given) for source in sources]
 
+    folds = inner_folds(X, codes, sample_weight, n_folds, space, groups=groups)
     held = cross_fit(
-        held_out_only(inner_folds(X, codes, sample_weight, n_folds, space, groups=groups), drawn),
+        held_out_only(folds, sample, sample_weight),
         fit,
         lambda fitted, rows: _beliefs(fitted, take_rows(X, rows), space),
     )

@@ -18,7 +18,7 @@ from tuplet.joint.base import JointDistribution
 from tuplet.local.cross_fitting import Fold
 from tuplet.models.base import JointClassifier
 from tuplet.models.stacking.blend import Blend, find_blend
-from tuplet.models.stacking.held_out import HeldOut, Rows, fit_on, folds_of, judge
+from tuplet.models.stacking.held_out import HeldOut, Rows, enough_folds, fit_on, folds_of, judge
 from tuplet.models.stacking.tempering import n_tables
 from tuplet.space.features.estimators import seeded
 from tuplet.space.features.inputs import Features
@@ -31,7 +31,7 @@ class JointStackingClassifier(JointClassifier):
     """A mixture of models of any family: p(y | x) = sum_c w_c p_c(y | x), with the weights of held-out rows.
 
     Every model returns a joint distribution, so a mixture of any of them is one too: every query and every
-    loss works on it. Each model is judged by the log-probabilities of rows that it has not seen, in all
+    loss works on it. Each model is judged by the log-probabilities of rows that it has not seen, in the
     folds; the weights that maximise the mean log-probability of the mixture are found with a certificate.
     Models without weight are dropped, the others fitted to all rows.
 
@@ -41,9 +41,10 @@ class JointStackingClassifier(JointClassifier):
         Any models of Tuplet.
     cv : int, splitter, or iterable of (train, test)
         How rows are held out. Given a number, the fold of a row follows from the row, or from its group, so
-        that neither the order of the rows nor a seed matters. Any splitter of scikit-learn: those of groups
-        get the `groups` of `fit`, stratified ones the combinations of labels as classes. A splitter need not
-        hold out all rows (`TimeSeriesSplit`); models are judged by those that it does.
+        that neither the order of the rows nor a seed matters; of more than 32,768 rows, models are fitted to
+        and judged by as many of the folds as hold out so many rows. Any splitter of scikit-learn: those of
+        groups get the `groups` of `fit`, stratified ones the combinations of labels as classes. A splitter
+        need not hold out all rows (`TimeSeriesSplit`); models are judged by those that it does.
     gate : bool
         Whether weights may depend on x: a small softmax model of eight directions of the features, with a
         penalty that held-out rows choose, kept where they gain two standard errors by it.
@@ -131,6 +132,9 @@ class JointStackingClassifier(JointClassifier):
         models = self._seeded(named_models(self.models))
         rows = Rows(X, codes, sample_weight, self.space_, self._groups)
         folds = folds_of(rows, self.cv)
+        if isinstance(self.cv, (int, np.integer)):
+            # A gate is judged by the folds itself, so one of them would not do.
+            folds = enough_folds(folds, len(rows), at_least=2 if self.gate else 1)
         judged = self._judge_all(models, rows, folds)
         blend = find_blend(rows, folds, judged, gate=self.gate, temperature=self.temperature)
         self._keep(blend)

@@ -14,6 +14,7 @@ from sklearn.base import clone
 from tuplet.core import clock
 from tuplet.core.typing import Codes, Floats
 from tuplet.local.cross_fitting import Fold, Positions, inner_folds, mean_and_error
+from tuplet.local.row_samples import SAMPLE_SIZE
 from tuplet.space.classes import ClassSpace
 from tuplet.space.features.inputs import Features, take_rows
 
@@ -119,6 +120,14 @@ def folds_of(rows: Rows, cv: Any) -> list[Fold]:
     used = np.flatnonzero(rows.weights)
     folds = folds_of(rows.take(used, rows.weights[used]), cv)
     return [replace(fold, train=used[fold.train], test=used[fold.test]) for fold in folds]
+
+
+def enough_folds(folds: list[Fold], n: int, at_least: int = 1) -> list[Fold]:
+    """Return the first folds, as many as hold out `SAMPLE_SIZE` of n rows: weights of models need no more."""
+    if n <= SAMPLE_SIZE:
+        return folds
+    held = np.cumsum([len(fold.test) for fold in folds])
+    return folds[: max(at_least, 1 + int(np.searchsorted(held, SAMPLE_SIZE)))]
 
 
 def fit_on(model: Any, rows: Rows) -> Any:

@@ -14,9 +14,10 @@ from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
 from tuplet.joint.inference.factor import Factor
 from tuplet.local.columns import Prepared, PrincipalColumns, SparseColumns, StandardisedRows, prepare_columns
-from tuplet.local.cross_fitting import SAMPLE_SIZE, inner_folds, sample_weights
+from tuplet.local.cross_fitting import inner_folds
 from tuplet.local.families import Parametrisation
 from tuplet.local.penalties import GRID, N_JUDGED, Shares, Target, best_on_grid, choose_strength, fold_shares
+from tuplet.local.row_samples import SAMPLE_SIZE, sample_rows
 from tuplet.local.shifts import Baseline, Shifts, log_proba
 from tuplet.models.trees.edge_scores import (
     EdgeScores,
@@ -312,11 +313,8 @@ class LogisticTreeLearner:
     def sample(self) -> tuple[Codes, Floats]:
         """Positions of the rows that choose, and which shares of their weights do."""
         rows = self.rows
-        if len(rows.codes) <= SAMPLE_SIZE:
-            return np.arange(len(rows.codes)), np.ones(len(rows.codes))
-        taken = sample_weights(rows.X, rows.codes, rows.weight, SAMPLE_SIZE)
-        chosen = np.flatnonzero(taken > 0)
-        return chosen, taken[chosen] / rows.weight[chosen]
+        sample = sample_rows(rows.X, rows.codes, rows.weight, SAMPLE_SIZE)
+        return sample.rows, sample.shares(rows.weight)
 
     @cached_property
     def chooser(self) -> EdgeLearner:
