@@ -15,13 +15,13 @@ from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from tuplet.core.exceptions import ConvergenceWarning
 from tuplet.core.limits import CACHE_CELLS, row_blocks
 from tuplet.core.typing import Codes, Floats
 from tuplet.space.features.estimators import COLUMN_WISE, is_column_wise, last_step, weight_arguments
 from tuplet.space.features.inputs import Features
+from tuplet.space.features.scaling import LimitedScaler
 
 _EPSILON = float(np.finfo(float).eps)
 
@@ -30,8 +30,9 @@ def default_estimator(sparse: bool = False) -> Pipeline:
     """Imputed and standardised logistic regression: what `estimator=None` means in every model.
 
     Missing values become the mean of their column (0 if the column has no value at all), then columns are
-    scaled to unit variance; sparse input is not centred. Several classes are one softmax model, not one
-    model per class. The penalty is scikit-learn's, C = 1.
+    limited to the range of the training values, widened by its own width on both sides, and scaled to unit
+    variance; outliers among the training values do not count, and sparse input is not centred. Several
+    classes are one softmax model, not one model per class. The penalty is scikit-learn's, C = 1.
 
     To tune the default, change a copy of it and pass that as `estimator`; the steps have the names that
     scikit-learn's `make_pipeline` gives.
@@ -44,7 +45,7 @@ def default_estimator(sparse: bool = False) -> Pipeline:
     Returns
     -------
     Pipeline
-        Of SimpleImputer, StandardScaler and LogisticRegression.
+        Of SimpleImputer, LimitedScaler and LogisticRegression.
 
     Examples
     --------
@@ -56,7 +57,7 @@ def default_estimator(sparse: bool = False) -> Pipeline:
     """
     return make_pipeline(
         SimpleImputer(keep_empty_features=True),
-        StandardScaler(with_mean=not sparse),
+        LimitedScaler(with_mean=not sparse),
         LogisticRegression(max_iter=2000),
     )
 

@@ -16,7 +16,7 @@ from tuplet.joint.inference.factor import Factor
 from tuplet.local.columns import Prepared, PrincipalColumns, SparseColumns, StandardisedRows, prepare_columns
 from tuplet.local.cross_fitting import SAMPLE_SIZE, Fold, inner_folds, sample_weights
 from tuplet.local.families import Parametrisation
-from tuplet.local.shifts import Baseline, Shifts, log_proba
+from tuplet.local.shifts import Baseline, Shifts, bounded_log_proba, log_proba
 from tuplet.models.trees.edge_scores import (
     ROUGHLY,
     EdgeScores,
@@ -123,7 +123,7 @@ class LogisticTree:
         ):
             if id(base) not in known:
                 known[id(base)] = base.logits(rows.Z)
-            table = log_proba(shift.logits(rows.leading, known[id(base)]), base.card)
+            table = bounded_log_proba(shift.logits(rows.leading, known[id(base)]), base.share)
             factors.append(Factor((*members, i), table if members else table[0]))
         cards = tuple(base.card for base in self.baselines)
         return FactorGraph(cards, factors, n=len(rows.leading), log_normalizer=0.0)
