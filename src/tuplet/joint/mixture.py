@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple, Self, final
 
 import numpy as np
@@ -156,6 +157,15 @@ class Mixture(JointDistribution):
             for pair in tables[0]
         }
 
+    def entropy(self) -> Floats:
+        """See `JointDistribution.entropy`; rows with a single component have that of this component."""
+        if (self._single == UNKNOWN).all():
+            return super().entropy()
+        answer = np.empty(len(self))
+        for rows, part in self._by_components():
+            answer[rows] = part.entropy()
+        return answer
+
     # -- conditioning and draws ---------------------------------------------------------------------------
 
     def _condition(self, codes: Codes) -> tuple[JointDistribution, Floats]:
@@ -186,6 +196,8 @@ class Mixture(JointDistribution):
     # -- the most probable outcomes -----------------------------------------------------------------------
 
     def _top_k(self, k: int) -> Ranking:
+        if (self._single != UNKNOWN).any():
+            return self._rank_single(k)
         mixture = self._flatten()
         if self.n_outcomes <= _FEW:
             ranking = mixture._in_blocks(rows_per_block(_FEW), lambda part: part.to_atoms(_FEW)._top_k(k))
@@ -196,6 +208,26 @@ class Mixture(JointDistribution):
             step = rows_per_block(chains * self.search.max_nodes) if chains else len(self)
             ranking = mixture._in_blocks(max(_BLOCK, step), lambda part: part._search(k))
         return ranking._replace(proven=ranking.proven & self.scores_exactly)
+
+    def _rank_single(self, k: int) -> Ranking:
+        n, m = len(self), self.n_variables
+        answer = Ranking(np.empty((n, k, m), np.intp), np.empty((n, k)), np.empty(n, bool))
+        for rows, part in self._by_components():
+            for whole, some in zip(answer, part._top_k(k), strict=True):
+                whole[rows] = some
+        return answer
+
+    @cached_property
+    def _single(self) -> Codes:
+        """The only component (n,) that a row has, `UNKNOWN` where it has several."""
+        several = (self.log_weights > -np.inf).sum(axis=1) > 1
+        return np.where(several, UNKNOWN, self.log_weights.argmax(axis=1))
+
+    def _by_components(self) -> Iterator[tuple[npt.NDArray[np.intp], JointDistribution]]:
+        """Yield rows that have a single component with this component, and the others as a mixture."""
+        for c in np.unique(self._single):
+            rows = np.flatnonzero(self._single == c)
+            yield rows, (self if c == UNKNOWN else self.components[c])._take(rows)
 
     def _flatten(self) -> Mixture:
         """Return the same distribution without mixtures among its components."""
@@ -256,7 +288,18 @@ class Mixture(JointDistribution):
         return merged
 
     def _search(self, k: int) -> Ranking:
-        start, log_prob = self._proposals(k)
+        start, log_prob, log_rest = self._proposals(k)
+        ranking = _ranked(start, log_prob, k)
+        open_rows = np.flatnonzero(ranking.log_prob[:, -1] < log_rest)
+        if len(open_rows):
+            rest = self if len(open_rows) == len(self) else self._take(open_rows)
+            found = rest._search_from(k, start[open_rows], log_prob[open_rows])
+            for whole, part in zip(ranking, found, strict=True):
+                whole[open_rows] = part
+        return ranking
+
+    def _search_from(self, k: int, start: Codes, log_prob: Floats) -> Ranking:
+        """Search from proposals (n, c, m) with log-probabilities (n, c); see `_proposals`."""
         known = -np.partition(-log_prob, k - 1, axis=1)[:, k - 1]
         outcome_bounds = [
             OutcomeBounds.above(part, known - _MARGIN, self.search.max_nodes)
@@ -273,17 +316,22 @@ class Mixture(JointDistribution):
         order = _disagreement(start, log_prob)
         return best_first(len(self), self.cards, order, expand, k, self.search, (start, log_prob))
 
-    def _proposals(self, k: int) -> tuple[Codes, Floats]:
-        """Return outcomes (n, c, m) that are best in some component, and their log-probabilities (n, c)."""
-        width = max(k, _CANDIDATES)
-        codes = np.concatenate([_propose(component, width) for component in self.components], axis=1)
+    def _proposals(self, k: int) -> tuple[Codes, Floats, Floats]:
+        """Return outcomes (n, c, m) that are best in some component, and their log-probabilities (n, c).
+
+        What no component proposes is less probable in each of them than its last proposal. So the weighted
+        sum of these, the third of the answers, (n,), bounds all other outcomes.
+        """
+        proposed = [_propose(component, max(k, _CANDIDATES)) for component in self.components]
+        codes = np.concatenate([each for each, _ in proposed], axis=1)
+        log_rest = _mix(self.log_weights, [bound[None] for _, bound in proposed])[0]
         rows = np.broadcast_to(np.arange(len(self))[:, None, None], (*codes.shape[:2], 1))
         both = np.dstack([rows, codes + 1]).reshape(-1, codes.shape[2] + 1)  # UNKNOWN becomes 0
         first, _ = distinct_outcomes(both, (len(self), *(card + 1 for card in self.cards)))
         usable = np.zeros(codes.shape[:2], bool)
         usable.ravel()[first] = True  # an outcome that several components propose counts once
         usable &= (codes != UNKNOWN).all(axis=2)
-        return codes, np.where(usable, self._log_prob(codes.transpose(1, 0, 2)).T, -np.inf)
+        return codes, np.where(usable, self._log_prob(codes.transpose(1, 0, 2)).T, -np.inf), log_rest
 
     def _expand(
         self,
@@ -446,9 +494,20 @@ def _best_of(first: Ranking, second: Ranking, k: int) -> Ranking:
     return Ranking(codes, log_prob, np.ones(len(codes), bool))
 
 
-def _propose(joint: JointDistribution, k: int) -> Codes:
-    """Return good outcomes (n, k, m) of a component."""
-    return _likely_outcomes(joint, k) if isinstance(joint, Autoregressive) else joint.top_k(k).codes
+def _ranked(outcomes: Codes, log_prob: Floats, k: int) -> Ranking:
+    """Return the k best of some outcomes (n, c, m) with log-probabilities (n, c)."""
+    none = Ranking(outcomes[:, :0], log_prob[:, :0], np.ones(len(outcomes), bool))
+    return _best_of(Ranking(outcomes, log_prob, none.proven), none, k)
+
+
+def _propose(joint: JointDistribution, k: int) -> tuple[Codes, Floats]:
+    """Return good outcomes (n, c, m) of a component, and a bound (n,) on the log-probability of others."""
+    if isinstance(joint, Autoregressive):
+        return _likely_outcomes(joint, k), np.zeros(len(joint))
+    if isinstance(joint, Atoms):
+        k = max(k, min(joint.codes.shape[1], _FEW))
+    best = joint.top_k(k)
+    return best.codes, np.where(best.proven, best.log_prob[:, -1], 0.0)
 
 
 def _likely_outcomes(joint: Autoregressive, k: int) -> Codes:

@@ -20,6 +20,7 @@ from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.local.cross_fitting import Positions, cross_fit, folds_of_groups, inner_folds
 from tuplet.local.logistic import is_additive, is_plain_logistic, linear_predictor, probabilities
 from tuplet.local.ridge import RidgeLogistic, fit_in_blocks
+from tuplet.local.smoothing import pseudo_row, with_pseudo_row
 from tuplet.space.features.estimators import (
     group_arguments,
     is_one_of,
@@ -288,8 +289,8 @@ class SmoothedClassifier:
     """A fitted classifier whose probabilities cover every category and never reach zero.
 
     A forest gives a leaf's frequencies, a single class gives 1 to itself, and a category that the training
-    rows lack has no column at all: each of them would make a test row impossible. So one pseudo-row is
-    added to the N that the classifier saw, worth the training marginal (itself smoothed after Laplace):
+    rows lack has no column at all: each of them would make a test row impossible. So the pseudo-row of
+    `tuplet.local.smoothing` is added to the N that the classifier saw:
 
         p'(y) = (N p(y) + (count(y) + 1) / (N + k)) / (N + 1)
 
@@ -395,18 +396,15 @@ class SmoothedClassifier:
     @property
     def smoothing(self) -> tuple[float, Floats]:
         """What probabilities are multiplied by, and what is added to those of the categories (k,)."""
-        total = float(self.counts.sum())
-        return total / (total + 1), (self.counts + 1) / (total + self.card) / (total + 1)
+        share = pseudo_row(self.counts)
+        return 1.0 - float(share.sum()), share
 
     def smooth(self, proba: Floats) -> Floats:
         """Smoothed probabilities (..., k), from those of the seen classes (..., c), which are overwritten."""
-        scale, share = self.smoothing
-        proba *= scale
         if len(self.classes) < self.card:
             seen, proba = proba, np.zeros((*proba.shape[:-1], self.card))
             proba[..., self.classes] = seen
-        proba += share
-        return proba
+        return with_pseudo_row(proba, pseudo_row(self.counts))
 
 
 def predict_proba(estimator: Any, inputs: Features) -> Floats:

@@ -17,6 +17,7 @@ from tuplet.core.limits import LISTED_CELLS, PASS_CELLS, row_blocks
 from tuplet.core.typing import Codes, Floats
 from tuplet.local.many_logistic import principal_axes
 from tuplet.space.features.inputs import Features, n_rows
+from tuplet.space.features.scaling import InputRange
 
 _TINY = np.finfo(float).tiny
 
@@ -31,37 +32,40 @@ _N_POWER, _N_SPARE, _SEED = 4, 16, 0
 
 @dataclass(frozen=True)
 class Scaling:
-    """Means and scales of columns; missing numbers become the mean.
+    """Limits, means and scales of columns; missing numbers become the mean.
 
     Parameters
     ----------
+    limits : InputRange
     mean, scale : array, shape (d,)
-        The scale of a constant column is 1.
+        Of the limited columns. The scale of a constant column is 1.
     """
 
+    limits: InputRange
     mean: Floats
     scale: Floats
 
     @classmethod
     def learn(cls, X: Features, weight: Floats) -> Scaling:
         """Learn from rows X with weights (n,)."""
-        d = X.shape[1]
+        d, limits = X.shape[1], InputRange.learn(X, weight)
         total, summed, size, squares = np.zeros(d), np.zeros(d), np.full(d, _TINY), np.zeros(d)
-        for part, w in _blocks(X, weight):
+        for part, w in _blocks(X, weight, limits):
             total += w @ ~np.isnan(part)
             summed += w @ np.nan_to_num(part, nan=0.0, posinf=np.inf, neginf=-np.inf)
         total = np.maximum(total, _TINY)
         mean = summed / total
-        for part, _ in _blocks(X, weight):
+        for part, _ in _blocks(X, weight, limits):
             np.fmax(size, np.fmax.reduce(np.abs(part - mean), axis=0), out=size)
-        for part, w in _blocks(X, weight):
+        for part, w in _blocks(X, weight, limits):
             # Divided by the largest number, since the squares of large numbers overflow.
             squares += w @ np.nan_to_num((part - mean) / size) ** 2
-        return cls(mean, unless_constant(size * np.sqrt(squares / total), mean))
+        return cls(limits, mean, unless_constant(size * np.sqrt(squares / total), mean))
 
     def transform(self, X: Features) -> Floats:
         """Return rows X as a dense table (n, d) with means of 0 and variances of 1."""
-        standard = np.subtract(as_table(X), self.mean)
+        standard = self.limits.clip(as_table(X))
+        standard -= self.mean
         standard /= self.scale
         standard[np.isnan(standard)] = 0.0
         return standard
@@ -126,6 +130,7 @@ class SparseColumns:
 
     Parameters
     ----------
+    limits : InputRange
     mean, scale : array, shape (d,)
     basis : array, shape (d, r)
         Principal axes along which parents shift coefficients.
@@ -136,6 +141,7 @@ class SparseColumns:
     that is lower by 0.26 a row than all columns, on enron by 0.05.
     """
 
+    limits: InputRange
     mean: Floats
     scale: Floats
     basis: Floats
@@ -143,7 +149,7 @@ class SparseColumns:
     @classmethod
     def learn(cls, X: Any, weight: Floats) -> SparseColumns:
         """Learn from rows X with weights (n,)."""
-        X = X.tocsr()
+        limits, X = InputRange.learn(X), X.tocsr()  # all of X is inside
         total = np.maximum(weight.sum() - weight @ _on_data(X, np.isnan), _TINY)
         mean = weight @ _on_data(X, np.nan_to_num) / total
         size = np.maximum(np.abs(_on_data(X, np.nan_to_num)).max(axis=0).toarray().ravel(), _TINY)
@@ -152,11 +158,12 @@ class SparseColumns:
         centred.data = np.nan_to_num(centred.data) ** 2
         squares = weight @ centred + (total - stored) * (mean / size) ** 2
         scale = unless_constant(size * np.sqrt(np.maximum(squares, 0.0) / total), mean)
-        return cls(mean, scale, StandardisedRows.make(X, mean, scale).leading_axes(weight, N_LEADING))
+        axes = StandardisedRows.make(X, mean, scale).leading_axes(weight, N_LEADING)
+        return cls(limits, mean, scale, axes)
 
     def prepare(self, X: Features, with_mean: bool = False) -> Prepared:
         """Return rows X as models take them."""
-        rows = StandardisedRows.make(X, self.mean, self.scale, with_mean)
+        rows = StandardisedRows.make(self.limits.clip(sparse.csr_array(X)), self.mean, self.scale, with_mean)
         return Prepared(rows, np.ascontiguousarray(rows @ self.basis))
 
 
@@ -242,10 +249,11 @@ def unless_constant(scale: Floats, mean: Floats) -> Floats:
     return np.where(scale <= 1e-12 * (np.abs(mean) + 1e-300), 1.0, scale)
 
 
-def _blocks(X: Features, weight: Floats) -> Iterator[tuple[Floats, Floats]]:
-    """Yield dense blocks of rows and their weights."""
+def _blocks(X: Features, weight: Floats, limits: InputRange | None = None) -> Iterator[tuple[Floats, Floats]]:
+    """Yield dense blocks of rows, inside of limits, and their weights."""
     for rows in row_blocks(n_rows(X), X.shape[1], PASS_CELLS):
-        yield as_table(X[rows]), weight[rows]
+        part = as_table(X[rows])
+        yield part if limits is None else limits.clip(part), weight[rows]
 
 
 def _on_data(X: Any, function: Any) -> Any:

@@ -29,6 +29,7 @@ from tuplet.local.cross_fitting import inner_folds
 from tuplet.local.logistic import default_estimator, is_logistic_pipeline
 from tuplet.local.prepared import Base, PreparedFeatures, with_chosen_penalty
 from tuplet.local.ridge import RidgeLogistic
+from tuplet.local.smoothing import label_counts, pseudo_row
 from tuplet.local.split import SplitModel
 from tuplet.local.stacked import StackedModel
 from tuplet.space.features.estimators import is_column_wise, last_step, name_of, seeded
@@ -546,7 +547,8 @@ class Child:
     def _portions(self, blocks: Codes, is_split: bool) -> Iterator[ChildFold]:
         """Yield the folds; if there is one, and stopping early pays, parts of its configurations (n,)."""
         for fold in self.folds:
-            features = replace(fold.features, alone=self.alone)
+            share = pseudo_row(label_counts(fold.y, self.card, self.weight))
+            features = replace(fold.features, alone=self.alone, share=share)
             if len(self.folds) > 1 or not is_split or features.is_compiled:
                 yield ChildFold(features, fold.y, fold.rows)
                 continue

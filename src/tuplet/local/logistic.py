@@ -12,12 +12,12 @@ from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from tuplet.core.typing import Floats
 from tuplet.local.ridge import RidgeLogistic
 from tuplet.space.features.estimators import COLUMN_WISE, is_column_wise, last_step, weight_arguments
 from tuplet.space.features.inputs import Features
+from tuplet.space.features.scaling import LimitedScaler
 
 LINEAR = (LogisticRegression, RidgeLogistic)
 """Classifiers whose logits are linear functions of their inputs."""
@@ -27,8 +27,10 @@ def default_estimator(sparse: bool = False) -> Pipeline:
     """Imputed and standardised logistic regression: what `estimator=None` means in every model.
 
     Missing values become the mean of their column (0 if the column has no value at all), then columns are
-    scaled to unit variance; sparse input is not centred. Several classes are one softmax model, not one
-    model per class. The penalty is chosen by rows held out: see `RidgeLogistic`.
+    limited to the range of the training values, widened by its own width on both sides, and scaled to unit
+    variance; outliers among the training values do not count, and sparse input is not centred. Several
+    classes are one softmax model, not one model per class. The penalty is chosen by held-out rows: see
+    `RidgeLogistic`.
 
     To change the default, change a copy of it and pass that as `estimator`; the steps have the names that
     scikit-learn's `make_pipeline` gives. For scikit-learn's own classifier with its fixed penalty, put a
@@ -42,7 +44,7 @@ def default_estimator(sparse: bool = False) -> Pipeline:
     Returns
     -------
     Pipeline
-        Of SimpleImputer, StandardScaler and RidgeLogistic.
+        Of SimpleImputer, LimitedScaler and RidgeLogistic.
 
     Examples
     --------
@@ -54,7 +56,7 @@ def default_estimator(sparse: bool = False) -> Pipeline:
     """
     return make_pipeline(
         SimpleImputer(keep_empty_features=True),
-        StandardScaler(with_mean=not sparse),
+        LimitedScaler(with_mean=not sparse),
         RidgeLogistic(),
     )
 

@@ -28,6 +28,7 @@ from tuplet.local.many_bayes import BayesBatch, BayesLayout
 from tuplet.local.many_logistic import LogisticBatch, ManyLogistic
 from tuplet.local.penalties import Target, choose_for_rows, logistic_batch
 from tuplet.local.ridge import RidgeLogistic
+from tuplet.local.smoothing import label_counts, pseudo_row, with_pseudo_row
 from tuplet.space.features.estimators import (
     is_column_wise,
     last_step,
@@ -35,6 +36,7 @@ from tuplet.space.features.estimators import (
     weight_keys,
 )
 from tuplet.space.features.inputs import Features, n_rows, require_size, take_rows
+from tuplet.space.features.scaling import LimitedScaler
 
 _LARGEST = 1e100
 """Numbers up to which squares cannot overflow; beyond, each classifier is fitted by itself."""
@@ -71,6 +73,8 @@ class PreparedFeatures:
     alone : array, shape (n, k), optional
         Probabilities by the model without parents, where they are known: a model that backs off to it then
         neither fits nor evaluates it.
+    share : array, shape (k,), optional
+        Of the pseudo-row of all rows, where a fit sees a part of them.
     rows : int array, shape (r,), optional
         If Z and `alone` are those of some rows, the positions of these in X.
     """
@@ -83,6 +87,7 @@ class PreparedFeatures:
     Z: Features = None
     batch: LogisticBatch | BayesBatch | None = None
     alone: Floats | None = None
+    share: Floats | None = None
     rows: Codes | None = None
 
     @classmethod
@@ -213,7 +218,7 @@ class PreparedFeatures:
 
     def without_rows(self) -> PreparedFeatures:
         """Return a copy without the training rows, for prediction."""
-        return replace(self, X=None, Z=None, batch=None, alone=None)
+        return replace(self, X=None, Z=None, batch=None, alone=None, share=None)
 
     def fit(
         self,
@@ -257,12 +262,12 @@ class Base:
     ----------
     experts : BlockClassifiers
         Of one block.
-    smoothing : SmoothedClassifier
-        Without a classifier: its smoothing alone is used.
+    share : array, shape (k,)
+        Of the pseudo-row; see `tuplet.local.smoothing`.
     """
 
     experts: BlockClassifiers
-    smoothing: SmoothedClassifier
+    share: Floats
 
     @classmethod
     def fit(
@@ -275,16 +280,13 @@ class Base:
         groups: Codes | None = None,
     ) -> Base:
         """Learn from all rows whose child (n,) is known, if given with `extra` columns beside theirs."""
-        known = child != UNKNOWN
         one_block = np.zeros(len(child), dtype=np.intp)
         experts = prepared.fit(child, one_block, 1, card, weight, extra=extra, groups=groups, lenient=False)
-        some = None if weight is None else weight[known]
-        counts = np.bincount(child[known], some, minlength=card).astype(float)
-        return cls(experts, SmoothedClassifier(None, np.arange(card), counts))
+        return cls(experts, pseudo_row(label_counts(child, card, weight)))
 
     def proba(self, Z: Features) -> Floats:
         """Probabilities (n, k) of prepared rows, none of them zero."""
-        return self.smoothing.smooth(self.experts.table(Z)[0].T)
+        return with_pseudo_row(self.experts.table(Z)[0].T, self.share)
 
 
 @dataclass(frozen=True)
@@ -348,10 +350,12 @@ def apply_steps(steps: Pipeline | None, X: Features) -> Features:
 
 
 def _scaled(steps: Pipeline, X: Floats) -> Floats | None:
-    """Return X as imputers and standard scalers transform it; None for other steps or missing values."""
+    """Return X as imputers and scalers transform it; None for other steps or missing values."""
     Z, fresh = X, False
     for _, step in steps.steps:
-        if type(step) is StandardScaler:
+        if type(step) is LimitedScaler:
+            Z, fresh = step.limits_.clip(Z), True
+        if type(step) in (StandardScaler, LimitedScaler):
             for apply, values in ((np.subtract, step.mean_), (np.divide, step.scale_)):
                 if values is not None:
                     Z, fresh = apply(Z, values, out=Z if fresh else None), True

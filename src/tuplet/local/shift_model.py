@@ -16,7 +16,7 @@ from tuplet.joint.base import all_outcomes
 from tuplet.local.base import Bound, LocalModel, configurations
 from tuplet.local.columns import PrincipalColumns, SparseColumns, StandardisedRows
 from tuplet.local.onehot import OneHot
-from tuplet.local.shifts import TOL, Baseline, Shifts, log_proba
+from tuplet.local.shifts import TOL, Baseline, Shifts, bounded_log_proba
 from tuplet.space.features.inputs import Features, n_rows, require_size
 
 
@@ -49,8 +49,8 @@ class ShiftModel(LocalModel):
         p(y | x, c) = softmax(log p_0(y | x) + W_c x + b_c),
 
     where W_c is penalised and x are the leading principal axes of the features; see `shifts`. So the models
-    of rare configurations are close to p_0. If additive, all configurations have the same W, and b_c is a sum
-    over the parents.
+    of rare configurations are close to p_0. Its answers have the pseudo-row of `tuplet.local.smoothing`. If
+    additive, all configurations have the same W, and b_c is a sum over the parents.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ class ShiftModel(LocalModel):
         q = math.prod(self.parent_cards_)
         require_size(f"A table over {q:,} values of the parents", rows.shape[0] * q, self.child_card_)
         logits = self.shifts_.logits(rows.leading, self.base_.logits(rows.Z))[:, :, :-1]
-        table = log_proba(logits, self.child_card_)
+        table = bounded_log_proba(logits, self.base_.share)
         return table.reshape(*self.parent_cards_, self.child_card_, rows.shape[0])
 
     def log_proba(self, X: Features, parents: Codes) -> Floats:
@@ -154,7 +154,7 @@ class ShiftModel(LocalModel):
         def log_proba_of(some: npt.NDArray[np.intp], codes: Codes) -> Floats:
             blocks = configurations(codes[:, places], self.parent_cards_)
             logits = self.shifts_.own_logits(rows.leading[some], offset[:, some], blocks)
-            return np.ascontiguousarray(log_proba(logits, self.child_card_).T)
+            return np.ascontiguousarray(bounded_log_proba(logits, self.base_.share).T)
 
         return log_proba_of
 

@@ -21,13 +21,14 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import log_expit, log_softmax
+from scipy.special import expit, log_expit, log_softmax
 
 from tuplet.core.exceptions import ConvergenceWarning
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.local.base import sort_into_blocks
 from tuplet.local.columns import StandardisedRows
 from tuplet.local.logistic_kernels import fit_shifts, shifted_log_proba
+from tuplet.local.smoothing import label_counts, pseudo_row, smoothed_frequencies
 
 STRENGTH = 1.0
 """Number s of pseudo-rows."""
@@ -140,11 +141,14 @@ class Baseline:
         Logits of the smoothed training frequencies.
     shift : Shifts
         Of one block.
+    share : array (k,)
+        Of the pseudo-row; see `tuplet.local.smoothing`. Likelihoods that are maximised do without it.
     """
 
     card: int
     frequencies: Floats
     shift: Shifts
+    share: Floats
 
     @classmethod
     def fit(
@@ -159,15 +163,16 @@ class Baseline:
         start: Baseline | None = None,
     ) -> Baseline:
         """Fit to rows Z (n + 1, r), the mean last, and classes y (n,)."""
-        frequencies = _frequency_logits(y, card, weight)
+        counts = label_counts(y, card, weight)
+        frequencies, share = _frequency_logits(counts), pseudo_row(counts)
+        begin = None if start is None else start.shift
         if isinstance(Z, StandardisedRows):
-            sparse_start = None if start is None else start.shift
-            return cls(card, frequencies, _fit_sparse(Z, frequencies, y, card, weight, C, tol, sparse_start))
+            shift = _fit_sparse(Z, frequencies, y, card, weight, C, tol, begin)
+            return cls(card, frequencies, shift, share)
         offset = np.repeat(frequencies[:, None], len(Z), axis=1)
         one_block = np.zeros(len(y), dtype=np.intp)
-        begin = None if start is None else start.shift
         shift = Shifts.fit(Z, offset, y, one_block, 1, card, weight, C=C, tol=tol, start=begin)
-        return cls(card, frequencies, shift)
+        return cls(card, frequencies, shift, share)
 
     def logits(self, Z: Floats | StandardisedRows) -> Floats:
         """Logits (c, n) of rows Z (n, r)."""
@@ -183,6 +188,22 @@ def log_proba(logits: Floats, card: int) -> Floats:
     if card == 2:
         return np.concatenate([log_expit(-logits), log_expit(logits)], axis=axis)
     return np.asarray(log_softmax(logits, axis=axis))
+
+
+def bounded_log_proba(logits: Floats, share: Floats) -> Floats:
+    """Log-probabilities (..., k, n) of logits (..., c, n), with the share (k,) of the pseudo-row."""
+    scale = 1.0 - share.sum()
+    if len(share) == 2:
+        proba = np.empty((*logits.shape[:-2], 2, logits.shape[-1]))
+        expit(logits[..., 0, :], out=proba[..., 1, :])
+        np.subtract(1.0, proba[..., 1, :], out=proba[..., 0, :])
+    else:
+        proba = logits - logits.max(axis=-2, keepdims=True)
+        np.exp(proba, out=proba)
+        scale = scale / proba.sum(axis=-2, keepdims=True)
+    proba *= scale
+    proba += share[:, None]
+    return np.log(proba, out=proba)
 
 
 def _fit_sparse(
@@ -256,8 +277,6 @@ def _warn(norm: Floats, n: int) -> None:
     warnings.warn(message, ConvergenceWarning, stacklevel=4)
 
 
-def _frequency_logits(y: Codes, card: int, weight: Floats) -> Floats:
-    known = y != UNKNOWN
-    counts: Any = np.bincount(y[known], weight[known], minlength=card) + 1.0
-    log = np.log(counts / counts.sum())
-    return log[1:] - log[:1] if card == 2 else log
+def _frequency_logits(counts: Floats) -> Floats:
+    log = np.log(smoothed_frequencies(counts))
+    return log[1:] - log[:1] if len(counts) == 2 else log

@@ -16,6 +16,7 @@ from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.local.base import Bound, LocalModel, configurations
 from tuplet.local.logistic import default_estimator
 from tuplet.local.prepared import Base, ManyClassifiers, PreparedFeatures
+from tuplet.local.smoothing import label_counts, pseudo_row
 from tuplet.space.features.inputs import Features, n_rows, require_size, take_rows
 
 STRENGTH = 5.0
@@ -36,8 +37,8 @@ class SplitModel(LocalModel):
 
         p'(y | x, c) = (N_c p_c(y | x) + s p_0(y | x)) / (N_c + s),
 
-    where p_0 is learnt from all rows and smoothed (see `SmoothedClassifier`). So configurations that are
-    rare, empty, or lack classes are close to p_0, and no probability is zero.
+    where p_0 is learnt from all rows, and both have the pseudo-row of all rows (see `smoothing`). So
+    configurations that are rare, empty, or lack classes are close to p_0, and no probability is zero.
 
     Parameters
     ----------
@@ -113,6 +114,8 @@ class SplitModel(LocalModel):
             self.base_ = Base.fit(prepared, child, child_card, sample_weight, groups=groups)
         self.prepared_ = prepared.without_rows()
         self.parent_cards_, self.child_card_ = tuple(parent_cards), int(child_card)
+        known, counts = prepared.share, label_counts(child, child_card, sample_weight)
+        self.share_ = pseudo_row(counts) if known is None else known
         return self
 
     def log_proba(self, X: Features, parents: Codes) -> Floats:
@@ -143,24 +146,27 @@ class SplitModel(LocalModel):
             return np.log(base)
         own = self.experts_.proba(Z, blocks)
         total = np.where(blocks == UNKNOWN, 0.0, self.experts_.totals[blocks])
-        return np.log(mix(own, total[:, None], base, self.strength))
+        return np.log(mix(own, total[:, None], base, self.strength, self.share_))
 
     def _log_table(self, Z: Features) -> Floats:
         """Log-probabilities (q, k, n)."""
         base = self.base_.proba(Z).T
         if not self.parent_cards_:
             return np.log(base)[None]
-        table = mix(self.experts_.table(Z), self.experts_.totals[:, None, None], base, self.strength)
+        own, total = self.experts_.table(Z), self.experts_.totals[:, None, None]
+        table = mix(own, total, base, self.strength, self.share_[:, None])
         return np.log(table, out=table)
 
 
-def mix(own: Floats, total: Floats, base: Floats, strength: float) -> Floats:
+def mix(own: Floats, total: Floats, base: Floats, strength: float, share: Floats) -> Floats:
     """Mix probabilities of configurations that have `total` rows with those of the model without parents.
 
-    `own` may be overwritten.
+    `own`, which gets the share of the pseudo-row that `base` has already, is overwritten.
     """
-    own *= total / (total + strength)
-    own += strength / (total + strength) * base
+    weight = total / (total + strength)
+    own *= weight * (1.0 - share.sum())
+    own += weight * share
+    own += (1.0 - weight) * base
     return own
 
 

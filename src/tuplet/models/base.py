@@ -19,6 +19,7 @@ from tuplet.core.parallel import one_blas_thread
 from tuplet.core.parameters import Parameters, check_parameters
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import JointDistribution
+from tuplet.local.smoothing import label_counts
 from tuplet.losses.base import Loss
 from tuplet.metrics.decisions import exact_match
 from tuplet.models.validation import row_index, validate_features, validate_groups, validate_weights
@@ -47,6 +48,9 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
         Only if X was a frame.
     n_samples_fit_ : int
         Number of rows that it learned from.
+    label_counts_ : list of arrays, shape (k_j,)
+        Total training weight of each label of every variable: frequencies that predictions are compared
+        with, and that bound them.
     mixed_features_ : bool
         Whether X was a frame with columns that are no numbers, or one for a `ColumnTransformer`.
     text_features_ : list of str
@@ -192,6 +196,9 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
         self.encoder_ = self._learn_encoder(X, self._estimators(space.names))
         self.space_ = space
         self.n_samples_fit_ = len(codes)
+        self.label_counts_ = [
+            label_counts(column, card, weights) for column, card in zip(codes.T, space.cards, strict=True)
+        ]
         self.classes_ = space.categories[0] if space.single else list(space.categories)
         self._groups = groups
         try:

@@ -23,6 +23,7 @@ from tuplet.joint.policies import Enumerate, MonteCarlo
 from tuplet.local.base import Bound, LinearBound
 from tuplet.local.stacked import Link, fit_links, prepare_further
 from tuplet.models.base import JointClassifier
+from tuplet.models.prior import bounded_joint
 from tuplet.space.containers import listing
 from tuplet.space.features.inputs import Features, n_rows
 
@@ -50,8 +51,8 @@ class ChainClassifier(JointClassifier):
         Number of chains; it is reduced to the number of orders, m!, where that is smaller.
     inference : {"exact", "greedy"}
         "exact" answers queries about the joint distribution. "greedy" fixes one label after the other along
-        the chain. All probability is then on that one combination, or on those that the chains vote for:
-        decisions are what the papers describe, but a likelihood means nothing.
+        the chain. All probability but 1 / (N + 1) is then on that one combination, or on those that the
+        chains vote for: decisions are what the papers describe, but a likelihood means nothing.
     engine : "auto", `tuplet.joint.Enumerate(limit)` or `tuplet.joint.MonteCarlo(size, seed)`
         How an exact chain finds marginals and other sums over combinations. `Enumerate` follows every
         combination, up to `limit` of them, and is exact; `MonteCarlo` estimates with `size` points per row,
@@ -181,7 +182,8 @@ class ChainClassifier(JointClassifier):
         ]
         n, cards = n_rows(X), self.space_.cards
         if self.inference == "greedy":
-            return Atoms.from_draws(cards, np.stack([chain.greedy(n) for chain in chains]))
+            votes = Atoms.from_draws(cards, np.stack([chain.greedy(n) for chain in chains]))
+            return bounded_joint(votes, self.label_counts_)
         joints = tuple(Autoregressive(cards, chain.order, chain, n, engine=self.engine) for chain in chains)
         if len(joints) == 1:
             return joints[0]

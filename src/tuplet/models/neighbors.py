@@ -14,6 +14,7 @@ from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
 from tuplet.local.onehot import OneHot, one_hot_width
 from tuplet.local.row_samples import row_keys, sample_weights
+from tuplet.local.smoothing import bounded_tables
 from tuplet.models.base import JointClassifier
 from tuplet.models.neighborhoods import Neighborhoods, Positions
 from tuplet.space.features.inputs import Features
@@ -142,16 +143,16 @@ class NeighborClassifier(JointClassifier):
         return FactorGraph.independent(self._log_marginals(having / (having + without)))
 
     def _log_marginals(self, proba: Floats) -> list[Floats]:
-        """Tables (n, k_j) from the probabilities (n, w) of single labels."""
+        """Log-tables (n, k_j) from the probabilities (n, w) of single labels."""
         tables, start = [], 0
         for card in self.space_.cards:
             width = one_hot_width(card)
             part = proba[:, start : start + width]
             if card <= 2:
                 part = np.hstack([1.0 - part.sum(axis=1, keepdims=True), part])
-            tables.append(np.log(part / part.sum(axis=1, keepdims=True)))
+            tables.append(part)
             start += width
-        return tables
+        return bounded_tables(tables, self.label_counts_)
 
 
 def _sampled(

@@ -14,7 +14,7 @@ from tuplet.joint.atoms import Atoms
 from tuplet.joint.base import JointDistribution
 from tuplet.local.stacked import StackedModel
 from tuplet.models.base import JointClassifier
-from tuplet.models.prior import log_marginals, seen_combinations, unseen_mass, with_unseen
+from tuplet.models.prior import least_mass, log_marginals, seen_combinations, unseen_mass, with_unseen
 from tuplet.prediction.queries import warn_outside
 from tuplet.space.features.inputs import Features
 
@@ -35,8 +35,7 @@ class PowersetClassifier(JointClassifier):
         Probability that is taken from the classifier and spread over all combinations, unseen ones too, by
         the training frequencies of the single labels. "good-turing" estimates the probability of an unseen
         combination by the share of rows whose combination is theirs alone, at least 1 / (N + 1) and at most
-        1/2; nothing is spread where every possible combination was seen. 0 leaves unseen combinations
-        impossible.
+        1/2. 0 leaves unseen combinations impossible.
 
     Attributes
     ----------
@@ -71,11 +70,12 @@ class PowersetClassifier(JointClassifier):
         _require_few(len(codes), len(seen.codes))
         _warn_left_out(int((seen.member != UNKNOWN).sum()), len(codes))
         self.combinations_ = seen.codes
-        estimated = self.smoothing == "good-turing"
-        self.unseen_mass_ = (
-            unseen_mass(seen, self.space_.cards, self._groups) if estimated else float(self.smoothing)
-        )
-        self.log_marginals_ = log_marginals(codes, self.space_.cards, sample_weight)
+        if self.smoothing == "good-turing":
+            estimate = unseen_mass(seen, self.space_.cards, self._groups)
+            self.unseen_mass_ = max(estimate, least_mass(self.label_counts_))
+        else:
+            self.unseen_mass_ = float(self.smoothing)
+        self.log_marginals_ = log_marginals(self.label_counts_)
         self.model_ = StackedModel(self.estimator).fit(
             X,
             np.zeros((len(codes), 0), dtype=np.intp),

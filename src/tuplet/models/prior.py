@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, final
 
 import numpy as np
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from tuplet.core.exceptions import InputError
+from tuplet.core.exceptions import InputError, IntractableError
 from tuplet.core.parameters import declare
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.atoms import Atoms
@@ -17,6 +18,7 @@ from tuplet.joint.collect import distinct_outcomes
 from tuplet.joint.graph import FactorGraph
 from tuplet.joint.inference.factor import Factor
 from tuplet.joint.mixture import Mixture
+from tuplet.local.smoothing import smoothed_frequencies
 from tuplet.losses.base import Loss
 from tuplet.models.base import JointClassifier
 from tuplet.models.validation import row_index
@@ -53,7 +55,7 @@ class PriorClassifier(JointClassifier):
         return []  # nothing looks at X, so anything goes
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
-        self.log_marginals_ = log_marginals(codes, self.space_.cards, sample_weight)
+        self.log_marginals_ = log_marginals(self.label_counts_)
         if self._by_combination:
             seen = seen_combinations(codes, sample_weight)
             self.combinations_, self.log_weights_ = seen.codes, np.log(seen.weights)
@@ -139,15 +141,9 @@ def unseen_mass(combinations: Combinations, cards: tuple[int, ...], groups: Code
     return float(np.clip(combinations.weights[alone].sum() / total, 1 / (n + 1), 0.5))
 
 
-def log_marginals(codes: Codes, cards: tuple[int, ...], sample_weight: Floats | None) -> list[Floats]:
-    """Return the log training frequencies (k_j,) of each variable, one row added to every value."""
-    weights = np.ones(len(codes)) if sample_weight is None else sample_weight
-    answer = []
-    for code, card in zip(codes.T, cards, strict=True):
-        known = code != UNKNOWN
-        counts = np.bincount(code[known], weights[known], minlength=card) + 1.0
-        answer.append(np.log(counts / counts.sum()))
-    return answer
+def log_marginals(counts: Sequence[Floats]) -> list[Floats]:
+    """Return the log-frequencies (k_j,) of the labels of each variable, one row added to every label."""
+    return [np.log(smoothed_frequencies(each)) for each in counts]
 
 
 def independent(marginals: list[Floats], n: int) -> FactorGraph:
@@ -156,10 +152,47 @@ def independent(marginals: list[Floats], n: int) -> FactorGraph:
     return FactorGraph(tuple(map(len, marginals)), factors, n, log_normalizer=0.0)
 
 
-def with_unseen(atoms: Atoms, mass: float, marginals: list[Floats]) -> JointDistribution:
-    """Return (1 - mass) * atoms + mass * the product of these log-marginals (k_j,)."""
+def with_unseen(joint: JointDistribution, mass: float, marginals: list[Floats]) -> JointDistribution:
+    """Return (1 - mass) * joint + mass * the product of these log-marginals (k_j,)."""
     if mass == 0:
-        return atoms
-    n = len(atoms)
+        return joint
+    n = len(joint)
     log_weights = np.broadcast_to(np.log([1 - mass, mass]), (n, 2))
-    return Mixture(log_weights, (atoms, independent(marginals, n)))
+    return Mixture(log_weights, (joint, independent(marginals, n)))
+
+
+def bounded_joint(joint: JointDistribution, counts: Sequence[Floats]) -> JointDistribution:
+    """Return a distribution with the pseudo-row of labels with these counts (k_j,).
+
+    See `tuplet.local.smoothing`. With N rows, every marginal is then at least f_j(y_j) / (N + 1), and every
+    outcome prod_j f_j(y_j) / (N + 1).
+    """
+    return with_unseen(joint, least_mass(counts), log_marginals(counts))
+
+
+def bounded_graph(graph: FactorGraph, counts: Sequence[Floats]) -> JointDistribution:
+    """Return a graph whose tables cannot have pseudo-rows, with one in the rows that need it.
+
+    A product of factors has no tables p(y_j | x, parents), so the pseudo-row can only be added to the joint
+    distribution, which then is a graph no longer: its mode must be searched for, and there is no exact
+    entropy. So it is added where a marginal is less than f_j(y_j) / (N + 1), which is rare inside the range
+    of the training rows. A graph whose sums do not fit into memory remains as it is.
+    """
+    least = least_mass(counts)
+    try:
+        marginals = graph.marginals()
+    except IntractableError:
+        return graph
+    enough = np.ones(len(graph), dtype=bool)
+    for table, each in zip(marginals, counts, strict=True):
+        enough &= (table >= least * smoothed_frequencies(each)).all(axis=1)
+    if enough.all():
+        return graph
+    weights = np.where(enough[:, None], [1.0, 0.0], [1.0 - least, least])
+    with np.errstate(divide="ignore"):
+        return Mixture(np.log(weights), (graph, independent(log_marginals(counts), len(graph))))
+
+
+def least_mass(counts: Sequence[Floats]) -> float:
+    """Return 1 / (N + 1), where N is the weight of the rows in which a variable has a label, at most."""
+    return 1.0 / (1.0 + max(float(each.sum()) for each in counts))

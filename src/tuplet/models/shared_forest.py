@@ -21,9 +21,11 @@ from tuplet.joint.collect import distinct_outcomes
 from tuplet.joint.graph import FactorGraph
 from tuplet.joint.mixture import Mixture
 from tuplet.local.cross_fitting import inner_folds
+from tuplet.local.smoothing import smoothed_frequencies
 from tuplet.models.base import JointClassifier
 from tuplet.models.leaf_kernels import add_leaves
 from tuplet.models.mixture_weights import mixture_weights
+from tuplet.models.prior import least_mass
 from tuplet.space.features.estimators import name_of, seeded
 from tuplet.space.features.inputs import Features, require_size, take_rows
 
@@ -110,7 +112,7 @@ class SharedForestClassifier(JointClassifier):
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
         rng = np.random.default_rng(self.random_state)
         weight = np.ones(len(codes)) if sample_weight is None else sample_weight
-        self._prior = [_frequencies(codes[:, j], card, weight) for j, card in enumerate(self.space_.cards)]
+        self._prior = [smoothed_frequencies(counts) for counts in self.label_counts_]
         filled = np.where(codes == UNKNOWN, [p.argmax() for p in self._prior], codes)
         self.forest_ = seeded(clone(_forest(self.estimator, X)), int(rng.integers(2**31 - 1)))
         _grow(self.forest_, X, filled if filled.shape[1] > 1 else filled[:, 0], sample_weight)
@@ -191,6 +193,13 @@ class SharedForestClassifier(JointClassifier):
             complete[np.arange(len(used)), pattern[used]], total, where=total > 0, out=0 * total
         )
         self.combination_share_ = _share(together, alone, weight)
+        self._raise_shares()
+
+    def _raise_shares(self) -> None:
+        """Raise what goes to the frequencies of the labels to 1 / (N + 1) of all; see `local.smoothing`."""
+        least = least_mass(self.label_counts_)
+        self.combination_share_ = min(self.combination_share_, 1 - 2 * least)
+        self.prior_share_ = max(self.prior_share_, least / (1 - self.combination_share_))
 
     # -- predicting ---------------------------------------------------------------------------------------
 
@@ -254,13 +263,6 @@ def _forest(given: Any, X: Features = None) -> Any:
             f" with bootstrap=True, found {name_of(given)}."
         )
     return given
-
-
-def _frequencies(codes: Codes, card: int, weight: Floats) -> Floats:
-    """Return frequencies of the labels, one row added to each."""
-    known = codes != UNKNOWN
-    counts = np.bincount(codes[known], weight[known], minlength=card) + 1.0
-    return np.asarray(counts / counts.sum())
 
 
 def _leaf_table(leaves: Codes, pattern: Codes, weight: Floats, shape: tuple[int, int]) -> Any:

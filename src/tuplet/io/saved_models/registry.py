@@ -36,6 +36,8 @@ OBJECTS: dict[str, str] = {
     "BayesLayout": "tuplet.local.many_bayes:BayesLayout",
     "Calibration": "tuplet.local.calibration:Calibration",
     "FeatureEncoder": "tuplet.space.features.encoding:FeatureEncoder",
+    "InputRange": "tuplet.space.features.scaling:InputRange",
+    "LimitedScaler": "tuplet.space.features.scaling:LimitedScaler",
     "ManyClassifiers": "tuplet.local.prepared:ManyClassifiers",
     "PreparedFeatures": "tuplet.local.prepared:PreparedFeatures",
     "ManyLogistic": "tuplet.local.many_logistic:ManyLogistic",

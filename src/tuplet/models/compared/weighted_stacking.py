@@ -11,6 +11,7 @@ from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import JointDistribution, split_categories
 from tuplet.joint.graph import FactorGraph
 from tuplet.local.cross_fitting import cross_fit, inner_folds
+from tuplet.local.smoothing import bounded_tables
 from tuplet.models.base import JointClassifier
 from tuplet.models.independent import IndependentClassifier
 from tuplet.space.features.inputs import Features, take_rows
@@ -120,7 +121,7 @@ class WeightedStackingClassifier(JointClassifier):
     def _predict_joint(self, X: Features) -> JointDistribution:
         scores = np.hstack(self.first_._joint_of(X).marginals()) @ self.weights_
         tables = split_categories(np.clip(scores, _LEAST, 1 - _LEAST), self.space_.cards)
-        return FactorGraph.independent([np.log(t / t.sum(axis=1, keepdims=True)) for t in tables])
+        return FactorGraph.independent(bounded_tables(tables, self.label_counts_))
 
 
 def label_similarity(Y: Floats, weights: Floats) -> Floats:

@@ -38,6 +38,7 @@ from tuplet.models.generative.tables import (
     known_factors,
     touched_families,
 )
+from tuplet.models.prior import bounded_graph
 from tuplet.space.classes import ClassSpace
 from tuplet.space.containers import listing
 from tuplet.space.features.discrete import DiscreteColumns
@@ -251,7 +252,8 @@ class GenerativeBayesNetClassifier(JointClassifier):
                 tables[scope] = tables[scope] + table if scope in tables else table
         factors = [Factor(scope, table) for scope, table in tables.items()]
         engine = Exact() if self.engine is None else self.engine
-        return FactorGraph(self.space_.cards, factors, n_rows(X), engine=engine)
+        graph = FactorGraph(self.space_.cards, factors, n_rows(X), engine=engine)
+        return graph if self.label_counts_ is None else bounded_graph(graph, self.label_counts_)
 
     # -- reading the model --------------------------------------------------------------------------------
 
@@ -290,7 +292,7 @@ class GenerativeBayesNetClassifier(JointClassifier):
     def to_network(self) -> Network:
         """Return the model as a Bayesian network with named states, the classes first."""
         check_is_fitted(self)
-        return to_network(self.space_, self.columns_, self.graph_, self.tables_)
+        return to_network(self.space_, self.columns_, self.graph_, self.tables_, self.label_counts_)
 
     def to_bif(self, path: str | Path) -> None:
         """Write the model to a file in the Bayesian interchange format, compressed if it ends in .gz.
@@ -312,9 +314,10 @@ class GenerativeBayesNetClassifier(JointClassifier):
             other variables as columns, in the order of the file.
         """
         network = source if isinstance(source, Network) else read_bif(source)
-        space, columns, graph, tables = from_network(network, classes)
+        space, columns, graph, tables, counts = from_network(network, classes)
         model = cls()
         model.space_, model.columns_, model.encoder_ = space, columns, None
+        model.label_counts_ = counts  # type: ignore[assignment]  # None for files of other programs
         model.classes_ = list(space.categories)
         model.n_features_in_ = len(columns.names)
         model.feature_names_in_ = np.array(columns.names, dtype=object)

@@ -1,8 +1,8 @@
 """Conversion between a generative classifier and a network that can be written to a file.
 
 Files hold names and tables. What else a classifier needs to have of a variable is a property of it:
-`tuplet role=class values=int` for the classes and their labels, `tuplet role=feature bins=1.5,2.5` for
-numbers that are cut at edges.
+`tuplet role=class values=int counts=3.0,5.0` for the classes, their labels and how many training rows have
+each label, `tuplet role=feature bins=1.5,2.5` for numbers that are cut at edges.
 """
 
 from __future__ import annotations
@@ -30,13 +30,18 @@ _KINDS: dict[str, Callable[[str], Any]] = {
 
 
 def to_network(
-    space: ClassSpace, columns: DiscreteColumns, graph: ThreePartGraph, tables: Sequence[Floats]
+    space: ClassSpace,
+    columns: DiscreteColumns,
+    graph: ThreePartGraph,
+    tables: Sequence[Floats],
+    counts: Sequence[Floats] | None,
 ) -> Network:
     """Return a classifier as a network; the classes come first, and features have names apart from theirs."""
     names = _distinct([*space.names, *columns.names])
     properties = {}
-    for name, values in zip(names, space.categories, strict=False):
-        properties[name] = (f"tuplet role=class values={_kind(values.tolist())}",)
+    for j, (name, values) in enumerate(zip(names, space.categories, strict=False)):
+        known = "" if counts is None else f" counts={','.join(map(repr, counts[j].tolist()))}"
+        properties[name] = (f"tuplet role=class values={_kind(values.tolist())}{known}",)
     for name, column in zip(names[space.n_variables :], columns.columns, strict=True):
         properties[name] = (f"tuplet role=feature {_text(column)}",)
     states = [tuple(map(str, values.tolist())) for values in space.categories]
@@ -52,8 +57,8 @@ def to_network(
 
 def from_network(
     network: Network, classes: Sequence[str] | None
-) -> tuple[ClassSpace, DiscreteColumns, ThreePartGraph, list[Floats]]:
-    """Return labels, columns, graph and tables of a network, the classes first.
+) -> tuple[ClassSpace, DiscreteColumns, ThreePartGraph, list[Floats], list[Floats] | None]:
+    """Return labels, columns, graph, tables and counts of labels of a network, the classes first.
 
     Parameters
     ----------
@@ -91,7 +96,7 @@ def from_network(
     features = tuple(names[d:])
     columns = tuple(_column(network, name, j) for j, name in enumerate(features))
     discrete = DiscreteColumns(features, columns, tuple(range(len(features))))
-    return space, discrete, ThreePartGraph(tuple(parents), d), tables
+    return space, discrete, ThreePartGraph(tuple(parents), d), tables, _counts(network, names[:d])
 
 
 def _distinct(names: list[str]) -> list[str]:
@@ -135,6 +140,17 @@ def _typed(network: Network, name: str) -> list[Any]:
         raise InputError(
             f"from_bif: the states of {name!r} are not of the type that the file states."
         ) from None
+
+
+def _counts(network: Network, names: Sequence[str]) -> list[Floats] | None:
+    """Return how many training rows have each label, (k_j,); None if the file does not state it."""
+    texts = [_property(network, name, "counts") for name in names]
+    try:
+        counts = [np.array([float(each) for each in (text or "").split(",")]) for text in texts]
+    except ValueError:
+        return None
+    sizes = [len(network.states[network.position(name)]) for name in names]
+    return counts if [len(each) for each in counts] == sizes else None
 
 
 def _column(network: Network, name: str, j: int) -> Column:

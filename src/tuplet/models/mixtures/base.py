@@ -25,6 +25,7 @@ from tuplet.local.row_samples import SAMPLE_SIZE, sample_rows
 from tuplet.models.base import JointClassifier
 from tuplet.models.mixtures.em import EMSettings, MixtureState
 from tuplet.models.mixtures.growth import ComponentSource, Growth, grow, refit_all
+from tuplet.models.prior import bounded_joint
 from tuplet.space.features.inputs import Features, n_rows, take_rows
 
 if TYPE_CHECKING:
@@ -158,8 +159,15 @@ class GrownMixture(JointClassifier):
 
     # -- prediction ---------------------------------------------------------------------------------------
 
+    @property
+    def _is_bounded(self) -> bool:
+        """Whether the components have the pseudo-row of all training rows, not of those that are theirs."""
+        return False
+
     def _predict_joint(self, X: Features) -> JointDistribution:
         joint = mixture_of(self._joints(X), self.weights_, n_rows(X))
+        if len(self.components_) > 1 and not self._is_bounded:
+            joint = bounded_joint(joint, self.label_counts_)
         if isinstance(joint, Mixture) and self.map_inference == "annealing":
             return Annealed(joint, seed=self._seed)
         return joint

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 import pandas as pd
 from scipy import sparse
+from scipy.special import ndtri
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -22,7 +23,9 @@ from tuplet.core.typing import UNKNOWN, Codes, Floats, Seed
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.probit import Probit
 from tuplet.local.logistic import fit_scaler
+from tuplet.local.smoothing import smoothed_frequencies
 from tuplet.models.base import JointClassifier
+from tuplet.models.prior import least_mass
 from tuplet.models.probit.sampling.chains import ChainDraws, ChainPlan, Run, run_chains
 from tuplet.models.probit.sampling.correlation import Correlation, Prior, correlation_step
 from tuplet.models.probit.sampling.draws import Draws, MeansAt
@@ -135,9 +138,9 @@ class ProbitModel(JointClassifier):
 
     def _scaled(self, X: Floats, *, reset: bool = False) -> Floats:
         """Return the predictors of rows X on the scale of the training rows, which `reset` learns."""
-        made = _require_moderate(self._predictors(X), type(self).__name__)
+        made = self._predictors(X)
         if reset:
-            self.scaler_ = fit_scaler(made)
+            self.scaler_ = fit_scaler(_require_moderate(made, type(self).__name__))
         return np.ascontiguousarray(self.scaler_.transform(made))
 
     def _begin(self, plan: ChainPlan, digest: str) -> None:
@@ -227,9 +230,18 @@ class ProbitModel(JointClassifier):
 
     def _predict_joint(self, X: Features) -> JointDistribution:
         scaled = self._scaled(_dense(X))
-        means = MeansAt(self.draws_, scaled)
+        means = MeansAt(self.draws_, scaled, *self._mean_limits())
         held: Any = means if np.prod(means.shape) > HELD_CELLS else means.rows(np.arange(len(scaled)))
         return Probit(held, self.draws_.flat_correlations(), seed=self.seed_)
+
+    def _mean_limits(self) -> tuple[Floats, Floats]:
+        """Return the latent means (q,) at which a label has its least probability, and its largest.
+
+        A draw is a normal vector, which cannot be mixed with frequencies. But a label has the bound of
+        `tuplet.local.smoothing` in every draw if its mean is limited.
+        """
+        least = least_mass(self.label_counts_) * np.stack(list(map(smoothed_frequencies, self.label_counts_)))
+        return ndtri(least[:, 1]), -ndtri(least[:, 0])
 
     # -- tables and plots ---------------------------------------------------------------------------------
 

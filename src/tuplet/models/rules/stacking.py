@@ -17,7 +17,10 @@ from tuplet.core.progress import Show
 from tuplet.core.typing import UNKNOWN, Codes, Floats, Seed
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
+from tuplet.joint.mixture import Mixture
+from tuplet.local.smoothing import smoothed_frequencies
 from tuplet.models.base import JointClassifier
+from tuplet.models.prior import bounded_graph
 from tuplet.models.rules.calibration import CalibrationKind, Calibrator, learn_calibrator
 from tuplet.models.rules.changes import ChangeableRules, KnowledgeBase
 from tuplet.models.rules.expert_rules import ExpertRules, compile_expert_rules, learn_beside
@@ -194,7 +197,7 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
             multi_output=self.multi_output,
             n_jobs=self.n_jobs,
         )
-        self._learn_priors(codes, sample_weight)
+        self._learn_priors()
         learns = self.n_rules != 0 and space.n_variables > 1
         if learns or experts.places or self.calibration != "identity":
             held = held_out_beliefs(
@@ -211,13 +214,9 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
         self._learn_rules(held, codes, experts)
         self.sources_ = [source.fitted(X, space, codes, sample_weight, self._groups) for source in sources]
 
-    def _learn_priors(self, codes: Codes, sample_weight: Floats | None) -> None:
-        weights = np.ones(len(codes)) if sample_weight is None else sample_weight
-        self.priors_: dict[str, Floats] = {}
-        for j, (name, card) in enumerate(zip(self.space_.names, self.space_.cards, strict=True)):
-            known = codes[:, j] != UNKNOWN
-            counts = np.bincount(codes[known, j], weights[known], minlength=card)
-            self.priors_[name] = (counts + 1) / (counts.sum() + card)
+    def _learn_priors(self) -> None:
+        frequencies = [smoothed_frequencies(counts) for counts in self.label_counts_]
+        self.priors_: dict[str, Floats] = dict(zip(self.space_.names, frequencies, strict=True))
         self.priors_ |= read_priors(self.space_, {} if self.priors is None else self.priors)
 
     def _learn_rules(self, held: HeldOutBeliefs, codes: Codes, experts: ExpertRules) -> None:
@@ -260,7 +259,10 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
         for source in self.sources_:
             beliefs |= source.beliefs(X, self.space_)
         factors = compile_rules(self.rules_, self.space_)
-        return rule_graph(self._calibrated(beliefs, n_rows(X)), factors)
+        graph = rule_graph(self._calibrated(beliefs, n_rows(X)), factors)
+        # What a rule excludes stays excluded.
+        is_soft = all(0 < factor.p < 1 for factor in factors)
+        return bounded_graph(graph, self.label_counts_) if is_soft else graph
 
     @property
     def _note(self) -> str:
@@ -290,8 +292,9 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
     def _rule_joint(self, X: Any) -> FactorGraph:
         check_is_fitted(self, "space_")
         joint = self._joint_of(X)
-        assert isinstance(joint, FactorGraph)
-        return joint
+        graph = joint.components[0] if isinstance(joint, Mixture) else joint
+        assert isinstance(graph, FactorGraph)
+        return graph
 
     # -- changing -----------------------------------------------------------------------------------------
 
@@ -309,6 +312,9 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
             model = model if name in space.names else model.remove_classifier(name)
         model = copy(model)
         model.space_, model.rules_, model.priors_ = space, rules, knowledge.priors
+        counts = dict(zip(self.space_.names, self.label_counts_, strict=True))
+        pairs = zip(space.names, space.cards, strict=True)
+        model.label_counts_ = [counts[name] if name in counts else np.zeros(card) for name, card in pairs]
         model.classes_ = space.categories[0] if space.single else list(space.categories)
         return model
 

@@ -234,7 +234,7 @@ class AutoJointClassifier(JointClassifier):
     # -- prediction ---------------------------------------------------------------------------------------
 
     def _predict_joint(self, X: Features) -> JointDistribution:
-        return self._blend.joint(X, self.models_)
+        return self._blend.joint(X, self.models_, self.label_counts_)
 
     # -- reading the model --------------------------------------------------------------------------------
 

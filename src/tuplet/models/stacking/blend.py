@@ -28,6 +28,7 @@ from tuplet.models.stacking.tempering import Tempering, find_power, temper
 from tuplet.prediction.joint import JointPrediction
 from tuplet.space.features.encoding import encoder_for
 from tuplet.space.features.inputs import Features, n_rows, take_rows
+from tuplet.space.features.scaling import LimitedScaler
 
 
 @final
@@ -72,13 +73,11 @@ class Blend:
         """Models with a weight."""
         return [name for name, weight in self.weights.items() if weight > 0]
 
-    def joint(self, X: Features, models: Mapping[str, Any]) -> JointDistribution:
-        """Joint distribution of rows X, by fitted models."""
+    def joint(self, X: Features, models: Mapping[str, Any], counts: Sequence[Floats]) -> JointDistribution:
+        """Joint distribution of rows X, by fitted models; `counts` (k_j,) are those of training labels."""
         parts = tuple(models[name]._joint_of(X) for name in self.names)
-        if len(parts) == 1:
-            return temper(parts[0], self.tempering.power)
-        mixture = Mixture(self._log_weights(X), parts)
-        return temper(mixture, self.tempering.power)
+        joint = parts[0] if len(parts) == 1 else Mixture(self._log_weights(X), parts)
+        return temper(joint, self.tempering.power, counts)
 
     def _log_weights(self, X: Features) -> Floats:
         if self.gate is not None:
@@ -204,7 +203,7 @@ class _Axes:
         numbers = self._numbers(X)
         n_axes = min(_AXES, *numbers.shape)
         self.steps = make_pipeline(
-            StandardScaler(with_mean=not sparse.issparse(numbers)),
+            LimitedScaler(with_mean=not sparse.issparse(numbers)),
             TruncatedSVD(
                 n_axes, algorithm="arpack" if n_axes < min(numbers.shape) else "randomized", random_state=0
             ),

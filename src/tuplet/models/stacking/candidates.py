@@ -14,7 +14,6 @@ from sklearn.impute import SimpleImputer
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from tuplet.local.logistic import default_estimator
 from tuplet.models.bayesnet.classifier import BayesNetClassifier
@@ -31,6 +30,7 @@ from tuplet.models.stacking.held_out import Rows
 from tuplet.models.trees.mixture import TreeMixtureClassifier
 from tuplet.models.trees.tree import TreeClassifier
 from tuplet.space.features.estimators import seeded
+from tuplet.space.features.scaling import LimitedScaler
 
 _MANY_COLUMNS = 2000
 """Features beyond which discretised networks and mixtures of trees are not tried."""
@@ -140,7 +140,7 @@ def _kernel(rows: Rows, C: float, scale: float) -> Any:
     """
     return make_pipeline(
         SimpleImputer(keep_empty_features=True),
-        StandardScaler(with_mean=not sparse.issparse(rows.X)),
+        LimitedScaler(with_mean=not sparse.issparse(rows.X)),
         Nystroem(gamma=scale / rows.X.shape[1], n_components=min(600, max(2, len(rows) // 2))),
         LogisticRegression(C=C, max_iter=1000),
     )

@@ -174,7 +174,7 @@ class JointStackingClassifier(JointClassifier):
     # -- prediction ---------------------------------------------------------------------------------------
 
     def _predict_joint(self, X: Features) -> JointDistribution:
-        return self._blend.joint(X, self.models_)
+        return self._blend.joint(X, self.models_, self.label_counts_)
 
     # -- conventions --------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -13,6 +14,7 @@ from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.atoms import Atoms
 from tuplet.joint.base import JointDistribution, all_outcomes
 from tuplet.local.calibration import best_power
+from tuplet.models.prior import independent, least_mass, log_marginals
 from tuplet.models.stacking.held_out import gain_of
 
 OUTCOMES_LIMIT = 1024
@@ -94,8 +96,17 @@ def _positions(codes: Codes, cards: tuple[int, ...]) -> Codes:
     return np.ravel_multi_index(tuple(codes.T), cards).astype(np.intp)
 
 
-def temper(joint: JointDistribution, power: float) -> JointDistribution:
-    """Raise a distribution of few outcomes to a power, and let it add up to one again."""
+def temper(joint: JointDistribution, power: float, counts: Sequence[Floats]) -> JointDistribution:
+    """Raise a distribution of few outcomes to a power, and let it add up to one again.
+
+    A power does not have the bounds of the distribution, so the pseudo-row of labels with these counts (k_j,)
+    is added, except to outcomes that are impossible; see `tuplet.local.smoothing`.
+    """
     if power == 1.0:
         return joint
-    return Atoms(joint.cards, all_outcomes(joint.cards)[None], power * joint._log_table())
+    outcomes, table = all_outcomes(joint.cards), power * joint._log_table()
+    table -= logsumexp(table, axis=1, keepdims=True)
+    frequencies = independent(log_marginals(counts), 1)._log_table()
+    least = least_mass(counts)
+    mixed = np.logaddexp(np.log1p(-least) + table, np.log(least) + frequencies)
+    return Atoms(joint.cards, outcomes[None], np.where(np.isneginf(table), -np.inf, mixed))

@@ -18,7 +18,7 @@ from tuplet.local.cross_fitting import inner_folds
 from tuplet.local.families import Parametrisation
 from tuplet.local.penalties import GRID, N_JUDGED, Shares, Target, best_on_grid, choose_strength, fold_shares
 from tuplet.local.row_samples import SAMPLE_SIZE, sample_rows
-from tuplet.local.shifts import Baseline, Shifts, log_proba
+from tuplet.local.shifts import Baseline, Shifts, bounded_log_proba
 from tuplet.models.trees.edge_scores import (
     EdgeScores,
     Mask,
@@ -117,7 +117,7 @@ class LogisticTree:
         ):
             if id(base) not in known:
                 known[id(base)] = base.logits(rows.Z)
-            table = log_proba(shift.logits(rows.leading, known[id(base)]), base.card)
+            table = bounded_log_proba(shift.logits(rows.leading, known[id(base)]), base.share)
             factors.append(Factor((*members, i), table if members else table[0]))
         cards = tuple(base.card for base in self.baselines)
         return FactorGraph(cards, factors, n=len(rows.leading), log_normalizer=0.0)

@@ -180,6 +180,10 @@ class TreeMixtureClassifier(GrownMixture):
 
         return make
 
+    @property
+    def _is_bounded(self) -> bool:
+        return self.estimator is None
+
     def _joints(self, X: Features) -> Sequence[JointDistribution]:
         return joints_of(self.components_, X)
 

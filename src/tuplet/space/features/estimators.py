@@ -18,8 +18,9 @@ from sklearn.utils.validation import has_fit_parameter
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import Codes, Floats
 from tuplet.space.features.inputs import Features
+from tuplet.space.features.scaling import LimitedScaler
 
-COLUMN_WISE = (SimpleImputer, StandardScaler, MaxAbsScaler, RobustScaler)
+COLUMN_WISE = (SimpleImputer, StandardScaler, LimitedScaler, MaxAbsScaler, RobustScaler)
 """Transformers that treat each column by itself, without the labels."""
 
 _NO_STEP = (None, "passthrough", "drop")

@@ -84,10 +84,14 @@ class MeansAt:
     ----------
     draws : Draws
     X : float array (n, d)
+    low, high : float array (q,)
+        Means are limited to this range.
     """
 
     draws: Draws
     X: Floats
+    low: Floats
+    high: Floats
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -96,4 +100,5 @@ class MeansAt:
 
     def rows(self, index: npt.NDArray[Any]) -> Floats:
         """Return the means (draws, r, q) of some rows."""
-        return self.draws.predict(self.X[index])
+        means = self.draws.predict(self.X[index])
+        return np.clip(means, self.low, self.high, out=means)
