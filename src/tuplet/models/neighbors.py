@@ -16,6 +16,7 @@ from tuplet.local.cross_fitting import drawn_order
 from tuplet.local.onehot import OneHot, one_hot_width
 from tuplet.models.base import JointClassifier
 from tuplet.models.neighborhoods import Neighborhoods, Positions
+from tuplet.space.features.encoding import ColumnChoices
 from tuplet.space.features.inputs import Features
 
 _FEWEST = 128
@@ -38,6 +39,9 @@ class NeighborClassifier(JointClassifier):
         Training rows whose neighbourhoods are learned from, drawn at random where there are more, because
         each has to be compared with all; None takes all. A label that few of the drawn rows have, or lack, is
         learned from the first 128 that are drawn with it. Neighbours themselves come from all rows.
+    columns : mapping of names to kinds, or transformer, optional
+        What columns of X are if they are not what they seem, such as {"ward": "category"}, or a transformer
+        that makes numbers of X; see `FeatureEncoder`.
     n_jobs : int, optional
         Workers of the search for neighbours.
 
@@ -80,7 +84,7 @@ class NeighborClassifier(JointClassifier):
     1   0.2  0.8
     """
 
-    _parameters = declare("n_neighbors standardize n_learned n_jobs", smoothing=Number(above=0))
+    _parameters = declare("columns n_neighbors standardize n_learned n_jobs", smoothing=Number(above=0))
 
     def __init__(
         self,
@@ -89,12 +93,14 @@ class NeighborClassifier(JointClassifier):
         smoothing: float = 1.0,
         standardize: bool = True,
         n_learned: int | None = 16_384,
+        columns: ColumnChoices = None,
         n_jobs: int | None = None,
     ) -> None:
         self.n_neighbors = n_neighbors
         self.smoothing = smoothing
         self.standardize = standardize
         self.n_learned = n_learned
+        self.columns = columns
         self.n_jobs = n_jobs
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:

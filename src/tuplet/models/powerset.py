@@ -16,6 +16,7 @@ from tuplet.local.stacked import StackedModel
 from tuplet.models.base import JointClassifier
 from tuplet.models.prior import log_marginals, seen_combinations, unseen_mass, with_unseen
 from tuplet.prediction.queries import warn_outside
+from tuplet.space.features.encoding import ColumnChoices
 from tuplet.space.features.inputs import Features
 
 _LEFT_OUT = 0.2
@@ -37,6 +38,9 @@ class PowersetClassifier(JointClassifier):
         combination by the share of rows whose combination is theirs alone, at least 1 / (N + 1) and at most
         1/2; nothing is spread where every possible combination was seen. 0 leaves unseen combinations
         impossible.
+    columns : mapping of names to kinds, or transformer, optional
+        What columns of X are if they are not what they seem, such as {"ward": "category"}, or a transformer
+        that makes numbers of X; see `FeatureEncoder`.
 
     Attributes
     ----------
@@ -60,11 +64,14 @@ class PowersetClassifier(JointClassifier):
     array([0.05])
     """
 
-    _parameters = declare("estimator", smoothing=("good-turing", Number(at_least=0, below=1)))
+    _parameters = declare("columns estimator", smoothing=("good-turing", Number(at_least=0, below=1)))
 
-    def __init__(self, estimator: Any = None, *, smoothing: Any = "good-turing") -> None:
+    def __init__(
+        self, estimator: Any = None, *, smoothing: Any = "good-turing", columns: ColumnChoices = None
+    ) -> None:
         self.estimator = estimator
         self.smoothing = smoothing
+        self.columns = columns
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
         seen = seen_combinations(codes, sample_weight)

@@ -59,7 +59,7 @@ class ProbitModel(JointClassifier):
     """
 
     _parameters = declare(
-        "n_chains random_state n_jobs progress",
+        "columns n_chains random_state n_jobs progress",
         n_burn=Whole(at_least=0),
         n_draws=Whole(at_least=1),
         thin=Whole(at_least=1),
