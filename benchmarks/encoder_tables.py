@@ -7,13 +7,16 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 
-WORDS = (
-    "patient reports mild severe pain chest left right knee cough fever since monday tuesday week month "
-    "no known allergy smoker former never family history heart lung liver kidney stable unclear improved "
-    "worse follow up in two three days referred to ward clinic home seen by nurse doctor on call night"
-).split()
+TEXT = (
+    "patient reports mild severe pain chest left right knee cough fever since monday tuesday week "
+    "month no known allergy smoker former never family history heart lung liver kidney stable unclear "
+    "improved worse follow up in two three days referred to ward clinic home seen by nurse doctor on "
+    "call night "
+)
+WORDS = TEXT.split()
 
 Table = tuple[pd.DataFrame, pd.DataFrame]
+Effect = Callable[[np.random.Generator, int], tuple[dict[str, object], np.ndarray]]
 
 
 def clinic(n: int = 3000, seed: int = 0) -> Table:
@@ -27,7 +30,9 @@ def clinic(n: int = 3000, seed: int = 0) -> Table:
     for j in range(5):
         X[f"sign_{j}"] = flags[:, j]
     for j, k in enumerate((2, 3, 4, 6)):
-        X[f"group_{j}"] = np.array(list("abcdef"))[(factors[:, j] + rng.normal(size=n)).argsort().argsort() * k // n]
+        X[f"group_{j}"] = np.array(list("abcdef"))[
+            (factors[:, j] + rng.normal(size=n)).argsort().argsort() * k // n
+        ]
     logits = factors @ rng.normal(size=(5, 7)) * 1.2 - 1.5
     return X, findings(logits, rng)
 
@@ -55,7 +60,9 @@ def junk(X: pd.DataFrame, seed: int = 1) -> pd.DataFrame:
     )
 
 
-def _shifted(effect: Callable[[np.random.Generator, int], tuple[dict[str, object], np.ndarray]]) -> Callable[[], Table]:
+def _shifted(
+    effect: Callable[[np.random.Generator, int], tuple[dict[str, object], np.ndarray]],
+) -> Callable[[], Table]:
     """Return a table of five numbers, and of columns that raise the log-odds of three findings."""
 
     def make() -> Table:

@@ -182,7 +182,7 @@ class DateParts:
     def read(self, column: pd.Series) -> list[Floats]:
         """Return the columns (n,) of numbers."""
         numbers = days(column) if self.format is None else written_days(column, self.format)[0]
-        return [numbers, *(wave for part in self.parts for wave in _waves(numbers, part))]
+        return [numbers, *(wave for part in self.parts for wave in waves(numbers, part))]
 
 
 def varying_parts(numbers: Floats) -> tuple[str, ...]:
@@ -208,6 +208,7 @@ def varying_parts(numbers: Floats) -> tuple[str, ...]:
     return tuple(part for part, found in varies.items() if found)
 
 
-def _waves(numbers: Floats, part: str) -> tuple[Floats, Floats]:
+def waves(numbers: Floats, part: str) -> tuple[Floats, Floats]:
+    """Return sine and cosine (n,) of a part of dates (n,), which are in days."""
     angle = 2 * np.pi * (np.floor(numbers) if part == "weekday" else numbers) / _PERIODS[part]
     return np.sin(angle), np.cos(angle)

@@ -335,7 +335,8 @@ class TransformerEncoder:
 def _as_numbers(X: Any) -> Features:
     """Return what a transformer returned as a float array, or as a CSR matrix."""
     if sparse.issparse(X):
-        return X.tocsr().astype(float)
+        table: Any = X
+        return table.tocsr().astype(float)
     X = as_pandas(X)
     return as_floats(X) if isinstance(X, pd.DataFrame) else np.asarray(X, dtype=float)
 

@@ -78,6 +78,22 @@ class LabelIndicators:
             return None
         return cls(tuple(name for _, name, _ in chosen), np.column_stack([c for _, _, c in chosen]), rows)
 
+    def correlated(self, columns: Any) -> Floats:
+        """Return by how much columns (n, t), dense or sparse, are correlated with a label beyond chance.
+
+        Standard errors above those that chance exceeds rarely, for the label that a column is most correlated
+        with, shape (t,); positive where there is a correlation.
+        """
+        strength, squares = np.zeros(columns.shape[1]), columns * columns
+        for y in self.values.T:
+            w = np.where(np.isnan(y), 0.0, self.weights)
+            w /= w.sum()
+            centred = np.nan_to_num(y) - w @ np.nan_to_num(y)
+            variance = (squares.T @ w - (columns.T @ w) ** 2) * (w @ centred**2)
+            found = np.abs(columns.T @ (w * centred)) / np.sqrt(np.maximum(variance, 1e-12) * (w @ w))
+            np.maximum(strength, found, out=strength)
+        return strength - self.needed_deviation(2 * len(strength))
+
     def needed_deviation(self, n_tests: int) -> float:
         """Return the standard errors that chance exceeds in one of this many tests, by all labels, rarely."""
         return float(norm.isf(_CHANCE / (n_tests * len(self.names))))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any, Protocol, final
 
@@ -15,10 +15,17 @@ import numpy as np
 import pandas as pd
 
 from tuplet.core.exceptions import InputError, TupletWarning
-from tuplet.core.typing import UNKNOWN
+from tuplet.core.typing import UNKNOWN, Floats
 from tuplet.space.containers import listing
-from tuplet.space.features.dates import DateParts, days, find_format, is_length_of_time, varying_parts
-from tuplet.space.features.dates import written_days as _written_days
+from tuplet.space.features.dates import (
+    DateParts,
+    days,
+    find_format,
+    is_length_of_time,
+    varying_parts,
+    waves,
+    written_days,
+)
 from tuplet.space.features.inputs import kind_of, unused
 from tuplet.space.features.nominal import codes_and_values, merge_rare
 from tuplet.space.features.numerals import WrittenNumbers, find_style
@@ -243,7 +250,7 @@ def read_column(
 ) -> ReadColumn:
     """Return what a column is: of the kind that a user declared, or what its values suggest."""
     if kind is not None and "%" in kind:
-        return _dated(column, kind, "declared, with its format")
+        return _dated(column, kind, labels, "declared, with its format")
     if kind is not None:
         return _BY_KIND[kind](column, labels)
     if column.isna().all():
@@ -251,7 +258,7 @@ def read_column(
     found = kind_of(column)
     if found == "number":
         return _number(column)
-    return _date(column, "dates") if found == "date" else _nominal(column, labels, text_is_discrete)
+    return _date(column, labels, "dates") if found == "date" else _nominal(column, labels, text_is_discrete)
 
 
 def _number(column: pd.Series) -> ReadColumn:
@@ -276,20 +283,32 @@ def counter_warning(column: pd.Series) -> str:
     )
 
 
-def _date(column: pd.Series, reason: str) -> ReadColumn:
-    parts = () if is_length_of_time(column) else varying_parts(days(column))
+def _date(column: pd.Series, labels: LabelIndicators | None, reason: str) -> ReadColumn:
+    parts = () if is_length_of_time(column) else _parts(days(column), labels)
     return ReadColumn("date", DateParts(parts), reason)
 
 
-def _dated(column: pd.Series, format: str, reason: str, warning: str = "") -> ReadColumn:
+def _parts(numbers: Floats, labels: LabelIndicators | None) -> tuple[str, ...]:
+    """Return the parts of dates that vary and, if there are labels, are correlated with one of them."""
+    parts = varying_parts(numbers)
+    if labels is None or not parts:
+        return parts
+    columns = np.nan_to_num(np.column_stack([wave for part in parts for wave in waves(numbers, part)]))
+    excess = labels.correlated(columns).reshape(-1, 2).max(axis=1)
+    return tuple(part for part, each in zip(parts, excess.tolist(), strict=True) if each > 0)
+
+
+def _dated(
+    column: pd.Series, format: str, labels: LabelIndicators | None, reason: str, warning: str = ""
+) -> ReadColumn:
     """Return a column of dates that are written as text."""
-    numbers, n = _written_days(column, format)
+    numbers, n = written_days(column, format)
     if not n:
         raise InputError(
             f"The column {str(column.name)!r} is declared as dates of the format {format!r}, but has none"
             f" ({listing(column.dropna().unique()[:3])})."
         )
-    return ReadColumn("date", DateParts(varying_parts(numbers), format), reason, warning)
+    return ReadColumn("date", DateParts(_parts(numbers, labels), format), reason, warning)
 
 
 def _nominal(column: pd.Series, labels: LabelIndicators | None, text_is_discrete: bool) -> ReadColumn:
@@ -303,7 +322,7 @@ def _nominal(column: pd.Series, labels: LabelIndicators | None, text_is_discrete
     many = n_values > _most_values(len(column))
     text = not declared and all(isinstance(value, str) for value in values)
     if text and (many or not text_is_discrete):
-        found = _written(column, values[:_SAMPLE], many)
+        found = _written(column, values[:_SAMPLE], many, labels)
         if found is not None:
             return found
     if many and text and _n_words(values[:_SAMPLE]) >= _WORDS:
@@ -313,7 +332,9 @@ def _nominal(column: pd.Series, labels: LabelIndicators | None, text_is_discrete
     return _category(column, labels, n_values) if many else _few(column, n_values, declared)
 
 
-def _written(column: pd.Series, texts: Sequence[str], many: bool) -> ReadColumn | None:
+def _written(
+    column: pd.Series, texts: Sequence[str], many: bool, labels: LabelIndicators | None
+) -> ReadColumn | None:
     """Return a column of text as numbers or dates, if it is that."""
     style = find_style(texts)
     if style is not None:
@@ -321,35 +342,38 @@ def _written(column: pd.Series, texts: Sequence[str], many: bool) -> ReadColumn 
     format = find_format(texts, column)
     if format is not None:
         doubt = "; day and month could also be the other way round" * format.doubt
-        return _dated(column, format.format, f"dates, written as {format.format}{doubt}")
-    if not many:
+        return _dated(column, format.format, labels, f"dates, written as {format.format}{doubt}")
+    return _nearly_written(column, texts, many, labels)
+
+
+def _nearly_written(
+    column: pd.Series, texts: Sequence[str], many: bool, labels: LabelIndicators | None
+) -> ReadColumn | None:
+    """Return a column of which nearly all values are numbers or dates; if it has few values, a category."""
+    style = find_style(texts, 0.5)
+    if style is not None and (odd := _odd_values(column, WrittenNumbers(style))):
+        start = f"The column {str(column.name)!r} holds numbers, but also {listing(odd, 3)}"
+        if not many:
+            warning = f"{start}, so it is a category; leave fields empty if values are missing."
+            return replace(_few(column, len(texts), declared=False), warning=warning)
+        warning = f"{start}, which count as missing; columns={{{str(column.name)!r}: 'category'}} keeps them."
+        return ReadColumn("number", WrittenNumbers(style), "numbers, nearly all", warning)
+    format = find_format(texts, column, 0.5) if many else None
+    if format is None or not (odd := _odd_values(column, DateParts((), format.format))):
         return None
-    style = find_style(texts, _NEARLY)
-    if style is not None:
-        return ReadColumn(
-            "number",
-            WrittenNumbers(style),
-            "numbers, nearly all",
-            _others(column, "number", WrittenNumbers(style)),
-        )
-    format = find_format(texts, column, _NEARLY)
-    if format is None:
-        return None
-    warning = _others(column, "date", DateParts((), format.format))
-    return _dated(column, format.format, f"dates, nearly all, written as {format.format}", warning)
+    warning = (
+        f"The column {str(column.name)!r} holds dates, but also {listing(odd, 3)}, which count as missing."
+    )
+    return _dated(column, format.format, labels, f"dates, nearly all, written as {format.format}", warning)
 
 
 _STYLES = {"point": "decimal point", "comma": "decimal comma", "thousands": "commas between thousands"}
 
 
-def _others(column: pd.Series, kind: str, reader: ColumnReader) -> str:
-    """Return a warning about the values of a column that count as missing."""
-    missing = np.isnan(reader.read(column)[0]) & column.notna().to_numpy()
-    odd = column[missing].unique()
-    return (
-        f"The column {str(column.name)!r} holds {kind}s, but also {listing(odd, 3)}, which count as missing"
-        f" values; columns={{{str(column.name)!r}: 'category'}} keeps them."
-    )
+def _odd_values(column: pd.Series, reader: ColumnReader) -> list[Any]:
+    """Return the values that a reader does not read, if these are a tenth of the rows at most."""
+    odd = np.isnan(reader.read(column)[0]) & column.notna().to_numpy()
+    return column[odd].unique().tolist() if odd.sum() <= (1 - _NEARLY) * column.notna().sum() else []
 
 
 def _n_words(texts: Sequence[str]) -> float:
@@ -444,7 +468,7 @@ def _as_number(column: pd.Series, labels: LabelIndicators | None) -> ReadColumn:
 
 def _as_date(column: pd.Series, labels: LabelIndicators | None) -> ReadColumn:
     if kind_of(column) == "date":
-        return _date(column, _GIVEN)
+        return _date(column, labels, _GIVEN)
     texts = [str(value) for value in column.dropna().unique()[:_SAMPLE]]
     format = find_format(texts, column, 0.5)
     if format is None:
@@ -452,7 +476,7 @@ def _as_date(column: pd.Series, labels: LabelIndicators | None) -> ReadColumn:
             f"The column {str(column.name)!r} is declared as dates, but their format is not known"
             f" ({listing(texts[:3])}); declare it by the format itself, such as '%d.%m.%Y'."
         )
-    return _dated(column, format.format, f"{_GIVEN}, written as {format.format}")
+    return _dated(column, format.format, labels, f"{_GIVEN}, written as {format.format}")
 
 
 def _as_category(column: pd.Series, labels: LabelIndicators | None) -> ReadColumn:

@@ -58,7 +58,7 @@ class TermWeights:
         counts.data = 1 + np.log(counts.data)
         weights = counts.multiply(self.inverse).tocsr()
         norms = np.sqrt(weights.multiply(weights).sum(axis=1)).A1
-        return sparse.diags_array(1 / np.where(norms > 0, norms, 1.0)).tocsr() @ weights
+        return sparse.csr_array(sparse.diags_array(1 / np.where(norms > 0, norms, 1.0)) @ weights)
 
 
 def learn_terms(column: pd.Series, labels: LabelIndicators | None) -> TermWeights | None:
@@ -81,24 +81,10 @@ def learn_terms(column: pd.Series, labels: LabelIndicators | None) -> TermWeight
     if labels is None:
         chosen = np.argsort(-frequency, kind="stable")[: min(_MOST_COLUMNS, max(1, n // 50))]
     else:
-        chosen = _correlated(every.weigh(column), labels)
+        excess = labels.correlated(every.weigh(column))
+        order = np.argsort(-excess, kind="stable")[:_MOST_COLUMNS]
+        chosen = order[excess[order] > 0]
     return TermWeights(every.terms, inverse, np.sort(chosen).astype(np.intp)) if len(chosen) else None
-
-
-def _correlated(weights: Any, labels: LabelIndicators) -> Codes:
-    """Return the columns (t,) that are correlated with a label by more than chance, the strongest first."""
-    strength = np.zeros(weights.shape[1])
-    squares = weights.multiply(weights)
-    for y in labels.values.T:
-        w = np.where(np.isnan(y), 0.0, labels.weights)
-        total = w.sum()
-        centred = np.nan_to_num(y) - np.average(np.nan_to_num(y), weights=w)
-        covariance = weights.T @ (w * centred) / total
-        variance = squares.T @ w / total - (weights.T @ w / total) ** 2
-        scale = np.sqrt(np.maximum(variance, 1e-12) * np.average(centred**2, weights=w))
-        np.maximum(strength, np.abs(covariance / scale) * np.sqrt(total), out=strength)
-    order = np.argsort(-strength, kind="stable")[:_MOST_COLUMNS]
-    return order[strength[order] > labels.needed_deviation(2 * len(strength))]
 
 
 def _texts(column: pd.Series) -> list[str]:
