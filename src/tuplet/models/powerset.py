@@ -6,7 +6,7 @@ from typing import Any, final
 
 import numpy as np
 
-from tuplet.core.exceptions import IntractableError, TupletWarning
+from tuplet.core.exceptions import IntractableError, TupletWarning, warn_outside
 from tuplet.core.limits import largest_array
 from tuplet.core.parameters import Number, declare
 from tuplet.core.typing import UNKNOWN, Codes, Floats
@@ -15,7 +15,6 @@ from tuplet.joint.base import JointDistribution
 from tuplet.local.stacked import StackedModel
 from tuplet.models.base import JointClassifier
 from tuplet.models.prior import log_marginals, seen_combinations, unseen_mass, with_unseen
-from tuplet.prediction.queries import warn_outside
 from tuplet.space.features.encoding import ColumnChoices
 from tuplet.space.features.inputs import Features
 

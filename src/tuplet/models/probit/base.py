@@ -14,7 +14,13 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from tuplet.core.delegates import delegate
-from tuplet.core.exceptions import ConvergenceWarning, InputError, IntractableError, TupletWarning
+from tuplet.core.exceptions import (
+    ConvergenceWarning,
+    InputError,
+    IntractableError,
+    TupletWarning,
+    warn_outside,
+)
 from tuplet.core.limits import HELD_CELLS
 from tuplet.core.parameters import Number, Whole, declare
 from tuplet.core.progress import Show
@@ -29,7 +35,6 @@ from tuplet.models.probit.sampling.draws import Draws, MeansAt
 from tuplet.models.probit.sampling.means import MeanSettings
 from tuplet.models.probit.sampling.sampler import label_signs
 from tuplet.models.probit.sampling.summary import combination_table, convergence_of, correlation_table
-from tuplet.prediction.queries import warn_outside
 from tuplet.space.classes import ClassSpace
 from tuplet.space.features.inputs import Features
 

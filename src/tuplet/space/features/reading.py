@@ -5,7 +5,6 @@ What is read has columns of two kinds only: numbers, and categories of few value
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -14,7 +13,7 @@ from typing import Any, Protocol, final
 import numpy as np
 import pandas as pd
 
-from tuplet.core.exceptions import InputError, TupletWarning
+from tuplet.core.exceptions import InputError, TupletWarning, warn_outside
 from tuplet.core.typing import UNKNOWN, Floats
 from tuplet.space.containers import listing
 from tuplet.space.features.dates import (
@@ -113,10 +112,6 @@ class ReadColumn:
     warning: str = ""
     training: list[Any] | None = None
 
-    def training_columns(self, column: pd.Series) -> list[Any]:
-        """Return the columns (n,) of the training rows."""
-        return self.reader.read(column) if self.training is None else self.training
-
 
 # -- tables ------------------------------------------------------------------------------------------------
 
@@ -173,7 +168,7 @@ class TableReader:
         ]
         for each in found:
             if each.warning:
-                warnings.warn(each.warning, TupletWarning, stacklevel=2)
+                warn_outside(each.warning, TupletWarning)
         reader = cls(
             tuple(each.reader for each in found),
             _unique(names, found),
@@ -181,33 +176,30 @@ class TableReader:
             tuple(each.reason for each in found),
         )
         if not any(reader.names):
-            warnings.warn(
+            warn_outside(
                 f"No column of X is of use ({listing(names, 5)}), so predictions do not depend on X;"
                 " columns={name: kind} declares what a column is.",
                 TupletWarning,
-                stacklevel=2,
             )
-        parts = [each.training_columns(column) for each, (_, column) in zip(found, X.items(), strict=True)]
-        return reader, reader._frame(X, parts)
+        return reader, reader._frame(X, [each.training for each in found])
 
     def read(self, X: pd.DataFrame) -> pd.DataFrame:
         """Return rows of X, with the columns of `learn`, in numbers and categories."""
-        return self._frame(
-            X, [reader.read(column) for reader, (_, column) in zip(self.readers, X.items(), strict=True)]
-        )
+        return self._frame(X, [None] * len(self.readers))
 
-    @property
-    def keeps_all(self) -> bool:
-        """Whether X is returned as it is."""
-        return all(isinstance(reader, KeptColumn) for reader in self.readers)
-
-    def _frame(self, X: pd.DataFrame, parts: list[list[Any]]) -> pd.DataFrame:
-        if self.keeps_all:
+    def _frame(self, X: pd.DataFrame, known: Sequence[list[Any] | None]) -> pd.DataFrame:
+        """Return what columns of X become; `known` are those of training rows that no reader returns."""
+        kept = [isinstance(reader, KeptColumn) for reader in self.readers]
+        if all(kept):
             return X
+        if [bool(names) for names in self.names] == kept and any(kept):
+            return X.iloc[:, np.flatnonzero(kept)]
         columns = {
             name: part
-            for some, these in zip(self.names, parts, strict=True)
-            for name, part in zip(some, these, strict=True)
+            for names, reader, given, (_, column) in zip(
+                self.names, self.readers, known, X.items(), strict=True
+            )
+            for name, part in zip(names, reader.read(column) if given is None else given, strict=True)
         }
         return pd.DataFrame(columns or {_NOTHING: np.zeros(len(X))}, index=X.index)
 
@@ -267,10 +259,17 @@ def _number(column: pd.Series) -> ReadColumn:
         return ReadColumn("drop", DroppedColumn(), f"constant, {values[0]}")
     if pd.api.types.is_bool_dtype(column.dtype):
         return ReadColumn("number", KeptColumn(), "booleans")
-    return ReadColumn("number", KeptColumn(), "numbers", counter_warning(column))
+    return ReadColumn("number", KeptColumn(), "numbers", _counter_warning(column))
 
 
-def counter_warning(column: pd.Series) -> str:
+def warn_of_counters(frame: pd.DataFrame) -> None:
+    """Warn about columns of a frame of numbers that count its rows."""
+    for j in np.flatnonzero([pd.api.types.is_integer_dtype(dtype) for dtype in frame.dtypes]):
+        if warning := _counter_warning(frame.iloc[:, j]):
+            warn_outside(warning, TupletWarning)
+
+
+def _counter_warning(column: pd.Series) -> str:
     """Return a warning if integers count the rows, otherwise nothing."""
     if len(column) <= _FEW_ROWS or not pd.api.types.is_integer_dtype(column.dtype):
         return ""
@@ -405,8 +404,8 @@ def _floor(n: int) -> float:
 
 def _few(column: pd.Series, n_values: int, declared: bool) -> ReadColumn:
     """Return a column of few values: as it is, or with the rare values as one."""
-    merged = merge_rare(column, _floor(len(column)), _MOST)
-    if len(merged.kept) == n_values or (declared and n_values <= 2) or not merged.kept:
+    merged = None if declared and n_values <= 2 else merge_rare(column, _floor(len(column)), _MOST)
+    if merged is None or len(merged.kept) == n_values or not merged.kept:
         return ReadColumn("category", KeptColumn(), f"{n_values:,} values")
     n_rare = n_values - len(merged.kept)
     rows = int(np.ceil(_floor(len(column))))
