@@ -28,6 +28,7 @@ CHAPTERS = {
     "Beside what users would pick instead": ("auto", "peers", "eight"),
     "Groups of similar rows": ("groups",),
     "Files larger than memory": ("streaming",),
+    "Columns of any kind": ("encoders",),
     "Generalised Bayesian network classifiers (paper 000)": ("bayesnet", "network_cost"),
     "Multidimensional Bayesian network classifiers (paper 001)": ("mbc",),
     "Multivariate probit with regression trees (paper 002)": ("probit",),

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from tuplet.models.rules import NoisyOr, Rule, RuleSet
     from tuplet.prediction import JointPrediction
     from tuplet.space import ClassSpace
+    from tuplet.space.features.encoding import FeatureEncoder
 
     __version__: str
 else:
@@ -88,6 +89,7 @@ else:
             "tuplet.prediction": "JointPrediction",
             "tuplet.models.rules": "NoisyOr Rule RuleSet",
             "tuplet.space": "ClassSpace",
+            "tuplet.space.features.encoding": "FeatureEncoder",
             "tuplet.core.typing": "UNKNOWN",
         },
         modules=(
@@ -120,6 +122,7 @@ __all__ = [
     "ChainClassifier",
     "ClassSpace",
     "DecisionClassifier",
+    "FeatureEncoder",
     "GenerativeBayesNetClassifier",
     "IndependentClassifier",
     "InformationGainFilter",

@@ -242,8 +242,8 @@ def test_a_comparison_of_nothing_fails(folder, tmp_path):
 def test_columns_that_are_nearly_numbers_are_told(tmp_path):
     frame = pd.DataFrame({"x": [str(k) for k in range(39)] + ["none"], "y": [0, 1] * 20})
     frame.to_csv(tmp_path / "d.csv", index=False)
-    said = run("fit", tmp_path / "d.csv", "-t", "y", "-m", "prior", "-o", tmp_path / "m").stderr
-    assert "the column 'x' holds numbers, but also 'none'" in said
+    said = run("fit", tmp_path / "d.csv", "-t", "y", "-m", "chain", "-o", tmp_path / "m").stderr
+    assert "The column 'x' holds numbers, but also 'none'" in said
 
 
 def test_home_folders_are_found(folder, monkeypatch, tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, ClassVar, Self, final
+from typing import Any, ClassVar, Literal, Self, final
 
 import numpy as np
 from narwhals import dependencies
@@ -26,7 +26,12 @@ from tuplet.models.validation import row_index, validate_features, validate_grou
 from tuplet.prediction.joint import JointPrediction
 from tuplet.space.classes import ClassSpace
 from tuplet.space.containers import listing, open_table, require_same_order
-from tuplet.space.features.encoding import FeatureEncoder, encoder_for
+from tuplet.space.features.encoding import (
+    ColumnChoices,
+    FeatureEncoder,
+    TransformerEncoder,
+    encoder_for,
+)
 from tuplet.space.features.estimators import accepts, chooses_columns, require_probabilities
 from tuplet.space.features.inputs import Features, as_pandas, n_rows, take_rows
 
@@ -56,8 +61,9 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
     text_features_ : list of str
         Columns of X whose values were text; what reads a file for this model must not take them for numbers.
     encoder_ : FeatureEncoder or None
-        What turned X into the numbers that `_fit` gets, its medians and categories learned from the training
-        rows. None where the estimators take X as it is: numbers, if they take missing ones too, or a frame.
+        What turned the columns of X into numbers, learned from the training rows; `encoder_.summary()` shows
+        what each column became and why. None where the estimators take X as it is: numbers, if they take
+        missing ones too, or a frame; and where models inside of this one have an encoder each.
 
     Notes
     -----
@@ -73,8 +79,12 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
     _parameters: ClassVar[Parameters] = {}
     """Which values the parameters of `__init__` take; `fit` raises `InputError` for others."""
 
-    _encodes_features: ClassVar[bool] = True
-    """Whether `_fit` gets numbers where its estimators need them; with False, frames and NaN stay."""
+    _feature_form: ClassVar[Literal["numbers", "columns", "raw"]] = "numbers"
+    """What `_fit` gets of a frame: numbers where its estimators need them; columns of numbers, with gaps, and
+    categories; or the frame as it is."""
+
+    _text_is_discrete: ClassVar[bool] = False
+    """Whether text of few values is a category even if these are numbers."""
 
     _drops_unweighted: ClassVar[bool] = True
     """Whether `_fit` does without rows of weight zero; not where users name rows by their positions."""
@@ -120,9 +130,8 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
         Parameters
         ----------
         X : array, sparse matrix or frame, shape (n, d)
-            Frames of pandas or polars, with columns of any kind. Columns that are no numbers become 0/1
-            columns, and missing numbers the median of their column, where an estimator needs it: see
-            `encoder_`.
+            Frames of pandas or polars, with columns of any kind. Columns that are no numbers become numbers,
+            and missing numbers the median of their column, where an estimator needs it: see `encoder_`.
         y : array, frame, sparse 0/1 matrix or lists, shape (n, m) or (n,)
             Labels of any type; missing ones are allowed (None, NaN, null). A column of booleans, or of zeros
             and ones, has both labels even if only one of them occurs. Rows belong together by position; a
@@ -193,7 +202,7 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
             used = weights > 0
             X, codes, weights = take_rows(X, used), codes[used], weights[used]
             groups = None if groups is None else groups[used]
-        self.encoder_ = self._learn_encoder(X, self._estimators(space.names))
+        X = self._learn_encoder(X, space, codes, weights, groups)
         self.space_ = space
         self.n_samples_fit_ = len(codes)
         self.label_counts_ = [
@@ -203,7 +212,7 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
         self._groups = groups
         try:
             with one_blas_thread():
-                self._fit(self._encode(X), codes, weights)
+                self._fit(X, codes, weights)
         except BaseException:
             del self.space_  # what makes a model count as fitted
             raise
@@ -232,16 +241,37 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
             reset=reset,
             fussy=next((e for e in estimators if e is not None and not accepts(e, "allow_nan")), None),
             sparse=all(e is None or accepts(e, "sparse") for e in estimators),
-            frames=bool(estimators) and all(chooses_columns(e) for e in estimators),
+            frames=self._columns_given is not None
+            or (bool(estimators) and all(chooses_columns(e) for e in estimators)),
         )
         return as_pandas(X) if self._keeps_frames and dependencies.is_into_dataframe(X) else features
 
-    def _learn_encoder(self, X: Features, estimators: list[Any]) -> FeatureEncoder | None:
-        encoder = encoder_for(X, estimators) if self._encodes_features else None
-        return None if encoder is None else encoder.learn(X)
+    @property
+    def _columns_given(self) -> ColumnChoices:
+        """The parameter `columns`, which models without features do not have."""
+        return getattr(self, "columns", None)
+
+    def _learn_encoder(
+        self, X: Features, space: ClassSpace, codes: Codes, weights: Floats | None, groups: Codes | None
+    ) -> Features:
+        """Set `encoder_`, and return the training rows in the form that `_fit` takes."""
+        self.encoder_: FeatureEncoder | TransformerEncoder | None = None
+        given = self._columns_given
+        if self._feature_form == "raw" and given is None:
+            return X
+        estimators = [] if self._feature_form == "raw" else self._estimators(space.names)
+        self.encoder_ = encoder_for(X, estimators, given, text_is_discrete=self._text_is_discrete)
+        if self.encoder_ is None:
+            return X
+        return self.encoder_.learn_and_apply(
+            X, space, codes, weights, groups, read_only=self._feature_form != "numbers"
+        )
 
     def _encode(self, X: Features) -> Features:
-        return X if self.encoder_ is None else self.encoder_.apply(X)
+        """Return rows to be predicted in the form that `_predict_joint` takes."""
+        if self.encoder_ is None:
+            return X
+        return self.encoder_.apply(X) if self._feature_form == "numbers" else self.encoder_.read(X)
 
     # -- predicting ---------------------------------------------------------------------------------------
 
@@ -349,7 +379,9 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
         tags = super().__sklearn_tags__()
         estimators = [e for e in self._estimators() if hasattr(e, "fit")]
         tags.input_tags.sparse = all(accepts(e, "sparse") for e in estimators)
-        tags.input_tags.allow_nan = self._encodes_features or all(accepts(e, "allow_nan") for e in estimators)
+        tags.input_tags.allow_nan = self._feature_form == "numbers" or all(
+            accepts(e, "allow_nan") for e in estimators
+        )
         tags.target_tags.multi_output = True
         tags.classifier_tags.multi_label = True
         return tags

@@ -17,6 +17,7 @@ from tuplet.local.row_samples import row_keys, sample_weights
 from tuplet.local.smoothing import bounded_tables
 from tuplet.models.base import JointClassifier
 from tuplet.models.neighborhoods import Neighborhoods, Positions
+from tuplet.space.features.encoding import ColumnChoices
 from tuplet.space.features.inputs import Features
 
 _FEWEST = 128
@@ -39,6 +40,9 @@ class NeighborClassifier(JointClassifier):
         Training rows whose neighbourhoods are learned from, a sample where there are more, because each has
         to be compared with all; None takes all. A label that few rows of the sample have, or lack, is learned
         from about 128 others that have, or lack, it. Neighbours themselves come from all rows.
+    columns : mapping of names to kinds, or transformer, optional
+        What columns of X are if they are not what they seem, such as {"ward": "category"}, or a transformer
+        that makes numbers of X; see `FeatureEncoder`.
     n_jobs : int, optional
         Workers of the search for neighbours.
 
@@ -81,7 +85,7 @@ class NeighborClassifier(JointClassifier):
     1   0.2  0.8
     """
 
-    _parameters = declare("n_neighbors standardize n_learned n_jobs", smoothing=Number(above=0))
+    _parameters = declare("columns n_neighbors standardize n_learned n_jobs", smoothing=Number(above=0))
 
     def __init__(
         self,
@@ -90,12 +94,14 @@ class NeighborClassifier(JointClassifier):
         smoothing: float = 1.0,
         standardize: bool = True,
         n_learned: int | None = 16_384,
+        columns: ColumnChoices = None,
         n_jobs: int | None = None,
     ) -> None:
         self.n_neighbors = n_neighbors
         self.smoothing = smoothing
         self.standardize = standardize
         self.n_learned = n_learned
+        self.columns = columns
         self.n_jobs = n_jobs
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:

@@ -6,7 +6,7 @@ from typing import Any, final
 
 import numpy as np
 
-from tuplet.core.exceptions import IntractableError, TupletWarning
+from tuplet.core.exceptions import IntractableError, TupletWarning, warn_outside
 from tuplet.core.limits import largest_array
 from tuplet.core.parameters import Number, declare
 from tuplet.core.typing import UNKNOWN, Codes, Floats
@@ -15,7 +15,7 @@ from tuplet.joint.base import JointDistribution
 from tuplet.local.stacked import StackedModel
 from tuplet.models.base import JointClassifier
 from tuplet.models.prior import least_mass, log_marginals, seen_combinations, unseen_mass, with_unseen
-from tuplet.prediction.queries import warn_outside
+from tuplet.space.features.encoding import ColumnChoices
 from tuplet.space.features.inputs import Features
 
 _LEFT_OUT = 0.2
@@ -36,6 +36,9 @@ class PowersetClassifier(JointClassifier):
         the training frequencies of the single labels. "good-turing" estimates the probability of an unseen
         combination by the share of rows whose combination is theirs alone, at least 1 / (N + 1) and at most
         1/2. 0 leaves unseen combinations impossible.
+    columns : mapping of names to kinds, or transformer, optional
+        What columns of X are if they are not what they seem, such as {"ward": "category"}, or a transformer
+        that makes numbers of X; see `FeatureEncoder`.
 
     Attributes
     ----------
@@ -59,11 +62,14 @@ class PowersetClassifier(JointClassifier):
     array([0.05])
     """
 
-    _parameters = declare("estimator", smoothing=("good-turing", Number(at_least=0, below=1)))
+    _parameters = declare("columns estimator", smoothing=("good-turing", Number(at_least=0, below=1)))
 
-    def __init__(self, estimator: Any = None, *, smoothing: Any = "good-turing") -> None:
+    def __init__(
+        self, estimator: Any = None, *, smoothing: Any = "good-turing", columns: ColumnChoices = None
+    ) -> None:
         self.estimator = estimator
         self.smoothing = smoothing
+        self.columns = columns
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
         seen = seen_combinations(codes, sample_weight)

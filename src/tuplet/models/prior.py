@@ -51,6 +51,8 @@ class PriorClassifier(JointClassifier):
     def __init__(self, strategy: Literal["joint", "marginals"] = "joint") -> None:
         self.strategy = strategy
 
+    _feature_form = "raw"
+
     def _estimators(self, names: tuple[str, ...] | None = None) -> list[Any]:
         return []  # nothing looks at X, so anything goes
 

@@ -26,6 +26,7 @@ from tuplet.models.base import JointClassifier
 from tuplet.models.leaf_kernels import add_leaves
 from tuplet.models.mixture_weights import mixture_weights
 from tuplet.models.prior import least_mass
+from tuplet.space.features.encoding import ColumnChoices
 from tuplet.space.features.estimators import name_of, seeded
 from tuplet.space.features.inputs import Features, require_size, take_rows
 
@@ -70,6 +71,9 @@ class SharedForestClassifier(JointClassifier):
         A `RandomForestClassifier`, or an `ExtraTreesClassifier` with `bootstrap=True`. By default 100
         extremely random trees that try half of the features, but at most 512, with at least two rows in a
         leaf. A tree is grown on as many rows as there are, drawn with replacement, but at most 65,536.
+    columns : mapping of names to kinds, or transformer, optional
+        What columns of X are if they are not what they seem, such as {"ward": "category"}, or a transformer
+        that makes numbers of X; see `FeatureEncoder`.
     random_state : int, Generator or None
         Seed of a forest that has none.
 
@@ -98,10 +102,13 @@ class SharedForestClassifier(JointClassifier):
     ['Adelie']
     """
 
-    _parameters = declare("estimator random_state")
+    _parameters = declare("columns estimator random_state")
 
-    def __init__(self, estimator: Any = None, *, random_state: Seed = None) -> None:
+    def __init__(
+        self, estimator: Any = None, *, columns: ColumnChoices = None, random_state: Seed = None
+    ) -> None:
         self.estimator = estimator
+        self.columns = columns
         self.random_state = random_state
 
     def _estimators(self, names: tuple[str, ...] | None = None) -> list[Any]:

@@ -16,6 +16,7 @@ from tuplet.core.typing import Codes, Floats
 from tuplet.space.containers import listing
 from tuplet.space.features.estimators import name_of
 from tuplet.space.features.inputs import Features, as_floats, as_pandas, number_columns, require_finite
+from tuplet.space.features.reading import warn_of_counters
 
 
 class _NotNumbersError(InputError, TypeError):
@@ -78,6 +79,8 @@ def _frame(model: Any, frame: pd.DataFrame, reset: bool, frames: bool) -> Featur
             f" {listing(text, 5)} {'do' if len(text) > 1 else 'does'} not, unlike in fit."
         )
     if not keep:
+        if reset:
+            warn_of_counters(frame)
         return _as_numbers(model, _plain(frame), reset, None, sparse=False)
     require_finite(frame)
     if reset:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -12,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from tuplet.core.exceptions import ApproximationWarning, InputError, NoSuchRowError
+from tuplet.core.exceptions import ApproximationWarning, InputError, NoSuchRowError, warn_outside
 from tuplet.core.typing import UNKNOWN, Codes
 from tuplet.joint.autoregressive import Autoregressive
 from tuplet.joint.base import JointDistribution
@@ -195,11 +193,3 @@ def parts(joint: JointDistribution) -> Iterator[JointDistribution]:
     for part in inner:
         if isinstance(part, JointDistribution):
             yield from parts(part)
-
-
-def warn_outside(message: str, category: type[Warning]) -> None:
-    """Warn with the line outside of the library as the origin."""
-    level, frame = 1, sys._getframe()
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "tuplet":
-        level, frame = level + 1, frame.f_back
-    warnings.warn(message, category, stacklevel=level)

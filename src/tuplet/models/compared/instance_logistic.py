@@ -15,6 +15,7 @@ from tuplet.local.row_samples import sample_rows
 from tuplet.local.stacked import Link, fit_links, log_proba_alone
 from tuplet.models.base import JointClassifier
 from tuplet.models.neighborhoods import Neighborhoods
+from tuplet.space.features.encoding import ColumnChoices
 from tuplet.space.features.inputs import Features, n_rows, put_beside, take_rows
 
 
@@ -36,6 +37,9 @@ class InstanceLogisticClassifier(JointClassifier):
     n_learned : int or None
         Training rows that the classifiers are fitted to, drawn at random where there are more, because the
         neighbourhood of each has to be found among all rows; None takes all.
+    columns : mapping of names to kinds, or transformer, optional
+        What columns of X are if they are not what they seem, such as {"ward": "category"}, or a transformer
+        that makes numbers of X; see `FeatureEncoder`.
     n_jobs : int, optional
         Fits, and workers of the search for neighbours, that run side by side.
 
@@ -66,7 +70,7 @@ class InstanceLogisticClassifier(JointClassifier):
            ['wet', 'umbrella']], dtype='<U8')
     """
 
-    _parameters = declare("estimator n_neighbors standardize n_learned n_jobs", use_features=bool)
+    _parameters = declare("columns estimator n_neighbors standardize n_learned n_jobs", use_features=bool)
 
     def __init__(
         self,
@@ -76,6 +80,7 @@ class InstanceLogisticClassifier(JointClassifier):
         use_features: bool = False,
         standardize: bool = True,
         n_learned: int | None = 16_384,
+        columns: ColumnChoices = None,
         n_jobs: int | None = None,
     ) -> None:
         self.estimator = estimator
@@ -83,6 +88,7 @@ class InstanceLogisticClassifier(JointClassifier):
         self.use_features = use_features
         self.standardize = standardize
         self.n_learned = n_learned
+        self.columns = columns
         self.n_jobs = n_jobs
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:

@@ -18,6 +18,7 @@ from tuplet.local.cross_fitting import Positions, cross_fit, inner_folds
 from tuplet.local.logistic import default_estimator
 from tuplet.models.base import JointClassifier
 from tuplet.models.independent import IndependentClassifier
+from tuplet.space.features.encoding import ColumnChoices
 from tuplet.space.features.estimators import admit_columns
 from tuplet.space.features.inputs import Features, n_rows, put_beside, take_rows
 
@@ -38,6 +39,9 @@ class StackedFeaturesClassifier(JointClassifier):
     n_folds : int
         The probabilities that the second layer learns from are those of classifiers that have not seen the
         row, fitted to all but one of so many folds.
+    columns : mapping of names to kinds, or transformer, optional
+        What columns of X are if they are not what they seem, such as {"ward": "category"}, or a transformer
+        that makes numbers of X; see `FeatureEncoder`.
     n_jobs : int, optional
         Fits that run side by side, by joblib.
 
@@ -66,11 +70,19 @@ class StackedFeaturesClassifier(JointClassifier):
            ['wet', 'umbrella']], dtype='<U8')
     """
 
-    _parameters = declare("estimator n_folds n_jobs")
+    _parameters = declare("columns estimator n_folds n_jobs")
 
-    def __init__(self, estimator: Any = None, *, n_folds: int = 5, n_jobs: int | None = None) -> None:
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        n_folds: int = 5,
+        columns: ColumnChoices = None,
+        n_jobs: int | None = None,
+    ) -> None:
         self.estimator = estimator
         self.n_folds = n_folds
+        self.columns = columns
         self.n_jobs = n_jobs
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:

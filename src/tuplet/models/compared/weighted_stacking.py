@@ -14,6 +14,7 @@ from tuplet.local.cross_fitting import cross_fit, inner_folds
 from tuplet.local.smoothing import bounded_tables
 from tuplet.models.base import JointClassifier
 from tuplet.models.independent import IndependentClassifier
+from tuplet.space.features.encoding import ColumnChoices
 from tuplet.space.features.inputs import Features, take_rows
 
 _LEAST = 1e-3
@@ -39,6 +40,9 @@ class WeightedStackingClassifier(JointClassifier):
         Weight of the absolute values.
     n_folds : int
         The probabilities that weights are learned from are those of classifiers that have not seen the row.
+    columns : mapping of names to kinds, or transformer, optional
+        What columns of X are if they are not what they seem, such as {"ward": "category"}, or a transformer
+        that makes numbers of X; see `FeatureEncoder`.
     n_jobs : int, optional
         Fits that run side by side, by joblib.
 
@@ -69,7 +73,7 @@ class WeightedStackingClassifier(JointClassifier):
     """
 
     _parameters = declare(
-        "estimator n_folds n_jobs", correlation=Number(at_least=0), sparsity=Number(at_least=0)
+        "columns estimator n_folds n_jobs", correlation=Number(at_least=0), sparsity=Number(at_least=0)
     )
 
     def __init__(
@@ -79,12 +83,14 @@ class WeightedStackingClassifier(JointClassifier):
         correlation: float = 1e-4,
         sparsity: float = 1e-3,
         n_folds: int = 5,
+        columns: ColumnChoices = None,
         n_jobs: int | None = None,
     ) -> None:
         self.estimator = estimator
         self.correlation = correlation
         self.sparsity = sparsity
         self.n_folds = n_folds
+        self.columns = columns
         self.n_jobs = n_jobs
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:

@@ -100,7 +100,7 @@ class GrownMixture(JointClassifier):
     """
 
     _parameters = declare(
-        "max_iter random_state progress", tol=Number(at_least=0), map_inference=get_args(MapInference)
+        "columns max_iter random_state progress", tol=Number(at_least=0), map_inference=get_args(MapInference)
     )
 
     tol: float

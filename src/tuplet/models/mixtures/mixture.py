@@ -16,6 +16,7 @@ from tuplet.joint.base import JointDistribution
 from tuplet.models.chain import ChainClassifier
 from tuplet.models.mixtures.base import GrownMixture, MakeSource, MapInference, Sizes, TrainingRows
 from tuplet.space.classes import ClassSpace
+from tuplet.space.features.encoding import ColumnChoices
 from tuplet.space.features.estimators import seeded
 from tuplet.space.features.inputs import Features
 
@@ -46,6 +47,9 @@ class MixtureClassifier(GrownMixture):
     map_inference : {"exact", "annealing"}
         How the most probable combination is found: by branch and bound, with a proof or the statement that
         there is none, or by 150 random flips as in the paper, without one.
+    columns : mapping of names to kinds, or transformer, optional
+        What columns of X are if they are not what they seem, such as {"ward": "category"}, or a transformer
+        that makes numbers of X; see `FeatureEncoder`. None leaves it to each model inside.
     random_state : int, Generator or None
         For the seeds of components, and annealing.
     progress : bool or "auto"
@@ -100,7 +104,7 @@ class MixtureClassifier(GrownMixture):
         max_components=Whole(at_least=1),
     )
 
-    _encodes_features = False  # components do, each in its own way
+    _feature_form = "raw"  # components do, each in its own way
 
     _keeps_frames = True
 
@@ -113,6 +117,7 @@ class MixtureClassifier(GrownMixture):
         tol: float = 1e-4,
         max_iter: int = 50,
         map_inference: MapInference = "exact",
+        columns: ColumnChoices = None,
         random_state: Seed = None,
         progress: Show = "auto",
     ) -> None:
@@ -122,6 +127,7 @@ class MixtureClassifier(GrownMixture):
         self.tol = tol
         self.max_iter = max_iter
         self.map_inference = map_inference
+        self.columns = columns
         self.random_state = random_state
         self.progress = progress
 

@@ -32,6 +32,7 @@ from tuplet.models.rules.language.ruleset import read_rules
 from tuplet.models.rules.learning.learner import Learner
 from tuplet.models.rules.reading import read_priors
 from tuplet.models.rules.sources import HeldOutBeliefs, fitted_source, held_out_beliefs, make_sources
+from tuplet.space.features.encoding import ColumnChoices
 from tuplet.space.features.inputs import Features, n_rows
 
 if TYPE_CHECKING:
@@ -81,6 +82,9 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
     n_learned : int or None
         Training rows that rules and calibration are learned from, drawn at random where there are more; None
         takes all. Classifiers are always fitted to all rows.
+    columns : mapping of names to kinds, or transformer, optional
+        What columns of X are if they are not what they seem, such as {"ward": "category"}, or a transformer
+        that makes numbers of X; see `FeatureEncoder`.
     random_state : int, Generator or None
         For the search for rules.
     n_jobs : int, optional
@@ -123,7 +127,7 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
     """
 
     _parameters = declare(
-        "rules n_folds n_learned random_state n_jobs progress",
+        "columns rules n_folds n_learned random_state n_jobs progress",
         estimators=object,
         n_rules=("auto", Whole(at_least=0)),
         calibration=get_args(CalibrationKind),
@@ -135,7 +139,7 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
         max_scope=Whole(at_least=2),
     )
 
-    _encodes_features = False  # each classifier has its own view of the columns
+    _feature_form = "raw"  # each classifier has its own view of the columns
     _keeps_frames = True
     _takes_unlabelled = True  # rules may determine them
 
@@ -154,6 +158,7 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
         max_scope: int = 6,
         n_folds: int = 5,
         n_learned: int | None = 32_768,
+        columns: ColumnChoices = None,
         random_state: Seed = None,
         n_jobs: int | None = None,
         progress: Show = "auto",
@@ -170,6 +175,7 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
         self.max_scope = max_scope
         self.n_folds = n_folds
         self.n_learned = n_learned
+        self.columns = columns
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.progress = progress

@@ -31,6 +31,7 @@ from tuplet.models.stacking.classifier import MODELS, named_models
 from tuplet.models.stacking.clock import Crew
 from tuplet.models.stacking.held_out import Rows, fit_on, folds_of
 from tuplet.models.stacking.race import Race
+from tuplet.space.features.encoding import ColumnChoices
 from tuplet.space.features.inputs import Features
 
 if TYPE_CHECKING:
@@ -67,6 +68,9 @@ class AutoJointClassifier(JointClassifier):
         Folds of the final comparison; see `JointStackingClassifier`.
     temperature : bool
         See `JointStackingClassifier`.
+    columns : mapping of names to kinds, or transformer, optional
+        What columns of X are if they are not what they seem, such as {"ward": "category"}, or a transformer
+        that makes numbers of X; see `FeatureEncoder`. None leaves it to each model inside.
     random_state : int, Generator or None
         The same number gives the same model wherever the clock cut nothing off.
     n_jobs : int, optional
@@ -112,10 +116,10 @@ class AutoJointClassifier(JointClassifier):
     """
 
     _parameters = declare(
-        "time_budget rules cv temperature random_state n_jobs progress", models=(MODELS, None)
+        "columns time_budget rules cv temperature random_state n_jobs progress", models=(MODELS, None)
     )
 
-    _encodes_features = False  # each model has its own view of them
+    _feature_form = "raw"  # each model has its own view of them
     _keeps_frames = True
     _drops_unweighted = False  # cv may name rows by position
 
@@ -127,6 +131,7 @@ class AutoJointClassifier(JointClassifier):
         rules: Sequence[Any] = (),
         cv: Any = 5,
         temperature: bool = True,
+        columns: ColumnChoices = None,
         random_state: Seed = None,
         n_jobs: int | None = -1,
         progress: Show = "auto",
@@ -136,6 +141,7 @@ class AutoJointClassifier(JointClassifier):
         self.rules = rules
         self.cv = cv
         self.temperature = temperature
+        self.columns = columns
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.progress = progress

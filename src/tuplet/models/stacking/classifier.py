@@ -20,6 +20,7 @@ from tuplet.models.base import JointClassifier
 from tuplet.models.stacking.blend import Blend, find_blend
 from tuplet.models.stacking.held_out import HeldOut, Rows, enough_folds, fit_on, folds_of, judge
 from tuplet.models.stacking.tempering import n_tables
+from tuplet.space.features.encoding import ColumnChoices
 from tuplet.space.features.estimators import seeded
 from tuplet.space.features.inputs import Features
 
@@ -51,6 +52,9 @@ class JointStackingClassifier(JointClassifier):
     temperature : bool
         Whether the mixture may be raised to a power, which makes it sharper or flatter, where held-out rows
         gain two standard errors by it. For up to 1,024 combinations of labels, as all of them are needed.
+    columns : mapping of names to kinds, or transformer, optional
+        What columns of X are if they are not what they seem, such as {"ward": "category"}, or a transformer
+        that makes numbers of X; see `FeatureEncoder`. None leaves it to each model inside.
     random_state : int, Generator or None
         For models whose own `random_state` is None.
     n_jobs : int, optional
@@ -98,9 +102,9 @@ class JointStackingClassifier(JointClassifier):
     True
     """
 
-    _parameters = declare("cv temperature random_state n_jobs progress", models=MODELS, gate=bool)
+    _parameters = declare("columns cv temperature random_state n_jobs progress", models=MODELS, gate=bool)
 
-    _encodes_features = False  # each model has its own view of them
+    _feature_form = "raw"  # each model has its own view of them
     _keeps_frames = True
     _drops_unweighted = False  # cv may name rows by position
 
@@ -111,6 +115,7 @@ class JointStackingClassifier(JointClassifier):
         cv: Any = 5,
         gate: bool = False,
         temperature: bool = True,
+        columns: ColumnChoices = None,
         random_state: Seed = None,
         n_jobs: int | None = None,
         progress: Show = "auto",
@@ -119,6 +124,7 @@ class JointStackingClassifier(JointClassifier):
         self.cv = cv
         self.gate = gate
         self.temperature = temperature
+        self.columns = columns
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.progress = progress

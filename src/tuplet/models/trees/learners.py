@@ -21,7 +21,7 @@ from tuplet.structure.candidates import Family
 from tuplet.structure.parents import ParentSets
 
 TREE_PARAMETERS = declare(
-    "estimator n_folds random_state n_jobs",
+    "columns estimator n_folds random_state n_jobs",
     parametrisation=get_args(Parametrisation),
     C=("auto", Number(above=0)),
     C_shift=("auto", Number(above=0)),

@@ -19,6 +19,7 @@ from tuplet.models.mixtures.base import GrownMixture, MakeSource, MapInference, 
 from tuplet.models.mixtures.growth import ComponentSource
 from tuplet.models.trees.learners import EDGE_PARAMETERS, TREE_PARAMETERS, TreeLearner, make_trees
 from tuplet.models.trees.logistic import joints_of
+from tuplet.space.features.encoding import ColumnChoices
 from tuplet.space.features.inputs import Features
 from tuplet.structure.parents import Edge, ParentSets, edges
 from tuplet.structure.trees import best_forest
@@ -54,6 +55,9 @@ class TreeMixtureClassifier(GrownMixture):
     map_inference : {"exact", "annealing"}
         How the most probable combination is found: by branch and bound, with a proof or the statement that
         there is none, or by 150 random flips as in the paper, without one.
+    columns : mapping of names to kinds, or transformer, optional
+        What columns of X are if they are not what they seem, such as {"ward": "category"}, or a transformer
+        that makes numbers of X; see `FeatureEncoder`.
     random_state : int, Generator or None
         For annealing, and with an `estimator` for folds and for what it left open.
     n_jobs : int, optional
@@ -138,6 +142,7 @@ class TreeMixtureClassifier(GrownMixture):
         tol: float = 1e-4,
         max_iter: int = 50,
         map_inference: MapInference = "exact",
+        columns: ColumnChoices = None,
         random_state: Seed = None,
         n_jobs: int | None = None,
         progress: Show = "auto",
@@ -155,6 +160,7 @@ class TreeMixtureClassifier(GrownMixture):
         self.tol = tol
         self.max_iter = max_iter
         self.map_inference = map_inference
+        self.columns = columns
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.progress = progress

@@ -16,6 +16,7 @@ from scipy import sparse
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.space.containers import listing
+from tuplet.space.features.dates import days
 from tuplet.space.features.inputs import (
     Features,
     as_floats,
@@ -25,7 +26,7 @@ from tuplet.space.features.inputs import (
     n_rows,
     unused,
 )
-from tuplet.space.features.nominal import Nominal, days
+from tuplet.space.features.nominal import Nominal
 
 _TOGETHER = 8
 """Columns of numbers that are copied at once: as many as share the lines that a processor reads."""

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import is_string_dtype
 from sklearn.dummy import DummyClassifier
 from sklearn.model_selection import TimeSeriesSplit
 
@@ -33,12 +32,6 @@ from tuplet.surface.cli.terminal import print_hint, print_table, print_text, pri
 
 _MEMBERS = 8
 
-_NEARLY = 0.9
-"""Share of numbers above which the other values of a column are reported."""
-
-_FEW = 20
-"""Rows up to which a text column with distinct values is not reported."""
-
 _SCORES = {
     "exact_match": "rows with all labels correct (subset decision)",
     "hamming_score": "correct labels",
@@ -54,7 +47,6 @@ def fit_file(data: Dataset, model: Any, target: str) -> None:
     n, d = data.X.shape
     names = first_words([str(name) for name in data.Y], ", ", 60)
     print_text(f"{data.name}: {n:,} rows, {d:,} feature{'s' * (d != 1)}, class variables {names}")
-    _warn_of_names(data)
     require_skops()  # before the fit, which may take long
     model.fit(data.X, data.Y, groups=data.groups)
     save_model(model, target)
@@ -79,32 +71,6 @@ def split_by_time(model: Any, name: str, groups: str | None) -> None:
 def _require_one_of(groups: Any) -> None:
     if groups is not None:
         raise InputError("--time and --groups cannot be used together; choose how rows are held out.")
-
-
-def _warn_of_names(data: Dataset) -> None:
-    """Warn about columns that identify rows, and about columns of numbers with a few other values."""
-    for name, column in data.X.items():
-        odd = _odd_among_numbers(column)
-        if odd:
-            print_warning(
-                f"the column {str(name)!r} holds numbers, but also {listing(odd, 3)}, so it is treated as"
-                " categorical; leave fields empty if values are missing."
-            )
-        if column.dtype.kind == "O" and len(column) > _FEW and column.dropna().is_unique:
-            print_warning(
-                f"the column {str(name)!r} has a different text in every row and cannot help with new rows;"
-                f" --ignore {name} excludes it."
-            )
-
-
-def _odd_among_numbers(column: pd.Series) -> list[str]:
-    """Return the texts in a column of which nearly all values are numbers."""
-    if not is_string_dtype(column.dtype) or isinstance(column.dtype, pd.CategoricalDtype):
-        return []
-    known = column.dropna().astype(str)
-    strange = known[pd.to_numeric(known, errors="coerce").isna()]
-    many = len(known) - len(strange)
-    return strange.unique().tolist() if len(strange) and many > _NEARLY * len(known) else []
 
 
 def _describe(model: Any) -> None:
