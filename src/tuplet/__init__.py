@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     )
     from tuplet.models.rules import NoisyOr, Rule, RuleSet
     from tuplet.prediction import JointPrediction
-    from tuplet.space import ClassSpace
+    from tuplet.space import ClassSpace, declare_order
 
     __version__: str
 else:
@@ -87,7 +87,7 @@ else:
             "tuplet.io.saved_models": "load_model read_header save_model",
             "tuplet.prediction": "JointPrediction",
             "tuplet.models.rules": "NoisyOr Rule RuleSet",
-            "tuplet.space": "ClassSpace",
+            "tuplet.space": "ClassSpace declare_order",
             "tuplet.core.typing": "UNKNOWN",
         },
         modules=(
@@ -150,6 +150,7 @@ __all__ = [
     "TupletError",
     "TupletWarning",
     "WeightedStackingClassifier",
+    "declare_order",
     "default_estimator",
     "evaluate",
     "io",

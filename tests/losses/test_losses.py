@@ -15,6 +15,7 @@ from tuplet.joint import Atoms, Mode
 from tuplet.joint.base import all_outcomes
 from tuplet.losses import (
     LOSSES,
+    Absolute,
     Abstain,
     CallableLoss,
     CostMatrix,
@@ -22,6 +23,7 @@ from tuplet.losses import (
     Hamming,
     Jaccard,
     Loss,
+    Quantile,
     SubsetZeroOne,
     get_loss,
 )
@@ -70,12 +72,21 @@ def costs(cards):
     return CostMatrix([rng.random((k, k)).round(1) * (1 - np.eye(k)) for k in cards])
 
 
+def some_levels(cards):
+    return [k * (j % 2 == 0) for j, k in enumerate(cards)]
+
+
 ANY_CARDS = {
     "hamming": lambda cards: Hamming(),
     "weighted hamming": weighted,
     "cost matrix": costs,
     "subset": lambda cards: SubsetZeroOne(),
     "callable": lambda cards: CallableLoss(distance),
+    "absolute": lambda cards: Absolute(),
+    "absolute of some": lambda cards: Absolute(levels=some_levels(cards)),
+    "quantile": lambda cards: Quantile(0.3),
+    "quantile of some": lambda cards: Quantile(0.85, levels=some_levels(cards)),
+    "abstaining absolute": lambda cards: Abstain(Absolute(levels=some_levels(cards)), 0.4),
     "callable among atoms": lambda cards: CallableLoss(distance, candidates="atoms"),
     "abstaining hamming": lambda cards: Abstain(Hamming(), 0.3),
     "abstaining weighted hamming": lambda cards: Abstain(weighted(cards), 0.3),

@@ -53,6 +53,8 @@ OBJECTS: dict[str, str] = {
     "StackedModel": "tuplet.local.stacked:StackedModel",
     "TemperatureScaled": "tuplet.local.temperature:TemperatureScaled",
     "Abstain": "tuplet.losses.abstain:Abstain",
+    "Absolute": "tuplet.losses.ordinal:Absolute",
+    "Quantile": "tuplet.losses.ordinal:Quantile",
     "CostMatrix": "tuplet.losses.costs:CostMatrix",
     "FBeta": "tuplet.losses.fmeasure:FBeta",
     "CallableLoss": "tuplet.losses.general:CallableLoss",
