@@ -26,6 +26,7 @@ CHAPTERS = {
     "What each model costs as the data grow": ("scaling",),
     "Beside what users would pick instead": ("auto", "peers", "eight"),
     "Files larger than memory": ("streaming",),
+    "Ordered class variables": ("ordered",),
     "Generalised Bayesian network classifiers (paper 000)": ("bayesnet", "network_cost"),
     "Multidimensional Bayesian network classifiers (paper 001)": ("mbc",),
     "Multivariate probit with regression trees (paper 002)": ("probit",),

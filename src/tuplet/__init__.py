@@ -31,7 +31,13 @@ if TYPE_CHECKING:
         write_parquet,
     )
     from tuplet.io.saved_models import load_model, read_header, save_model
-    from tuplet.local import MixedNaiveBayes, TemperatureScaled, default_estimator
+    from tuplet.local import (
+        MixedNaiveBayes,
+        OrdinalClassifier,
+        TemperatureScaled,
+        default_estimator,
+        ordinal_estimator,
+    )
     from tuplet.models import (
         AutoJointClassifier,
         BayesNetClassifier,
@@ -74,7 +80,9 @@ else:
                 "sample_mdc_problem write_arff write_parquet"
             ),
             "tuplet.core.exceptions": "TupletError TupletWarning",
-            "tuplet.local": "MixedNaiveBayes TemperatureScaled default_estimator",
+            "tuplet.local": (
+                "MixedNaiveBayes OrdinalClassifier TemperatureScaled default_estimator ordinal_estimator"
+            ),
             "tuplet.models": (
                 "AutoJointClassifier BayesNetClassifier ChainClassifier DecisionClassifier "
                 "GenerativeBayesNetClassifier IndependentClassifier InformationGainFilter "
@@ -131,6 +139,7 @@ __all__ = [
     "MixtureClassifier",
     "NeighborClassifier",
     "NoisyOr",
+    "OrdinalClassifier",
     "OutputCodingClassifier",
     "PowersetClassifier",
     "PriorClassifier",
@@ -161,6 +170,7 @@ __all__ = [
     "load_penguins",
     "losses",
     "metrics",
+    "ordinal_estimator",
     "read_chunks",
     "read_header",
     "read_svmlight",

@@ -60,7 +60,8 @@ def compare(
         passed to splitters such as `GroupKFold`.
     scores : sequence of names, or dict name -> scorer, optional
         See `tuplet.metrics.get_scorer`; all of `SCORERS` by default, and the ranked probability score if all
-        data sets have ordered class variables. A scorer is called as `scorer(model, X, Y)`; greater is better. A score that a stored fit lacks means a new fit.
+        data sets have ordered class variables. A scorer is called as `scorer(model, X, Y)`; greater is
+        better. A score that a stored fit lacks means a new fit.
     calibration : bool, default True
         Whether to keep what calibration plots need: marginals and the mode, which some joints are slow to
         give where the scores do not need them.
@@ -204,7 +205,7 @@ def _has_order(Y: Any) -> bool:
 
 def _scorers(scores: Sequence[str] | Mapping[str, Any] | None, ordered: bool) -> dict[str, Scorer]:
     if scores is None:
-        return SCORERS | ORDERED_SCORERS if ordered else dict(SCORERS)
+        return dict(SCORERS | ORDERED_SCORERS if ordered else SCORERS)
     if not isinstance(scores, Mapping):
         scores = {name: name for name in ([scores] if isinstance(scores, str) else scores)}
     if not scores:

@@ -82,8 +82,8 @@ class DistanceLoss(DecomposableLoss):
     def _risks(self, p: Floats) -> Floats:
         """Expected loss (n, k + 1) of each answer of one ordered variable with probabilities p (n, k).
 
-        The expected number of steps that the answer a is too high is the sum of P(Y <= j) over j < a, and that
-        it is too low the sum of P(Y > j) over j >= a.
+        An answer a is too high by the sum of P(Y <= j) over j < a steps on average, and too low by the sum of
+        P(Y > j) over j >= a.
         """
         low, high = self.prices
         nothing = np.zeros((len(p), 1))

@@ -132,7 +132,8 @@ def ranked_probability_score(
     >>> from tuplet.joint import Atoms
     >>> from tuplet.space import ClassSpace
     >>> space = ClassSpace(("stage",), (np.array(["I", "II", "III"]),), ordered=(True,))
-    >>> prediction = JointPrediction(Atoms((3,), np.array([[[0], [1], [2]]]), np.log([[0.5, 0.3, 0.2]])), space)
+    >>> joint = Atoms((3,), np.array([[[0], [1], [2]]]), np.log([[0.5, 0.3, 0.2]]))
+    >>> prediction = JointPrediction(joint, space)
     >>> [round(ranked_probability_score([stage], prediction), 2) for stage in ("I", "II", "III")]
     [0.29, 0.29, 0.89]
     """
@@ -146,9 +147,7 @@ def ranked_probability_score(
     scores = [_ranked_scores(p) if is_in else _brier_scores(p) for p, is_in in tables]
     own = [table[np.arange(len(table)), truth.codes[:, j]] for j, table in enumerate(scores)]
     worst = np.column_stack([table.max(axis=1) for table in scores])
-    return average(
-        _mean_of_known(np.where(truth.unseen, worst, np.column_stack(own)), truth), sample_weight
-    )
+    return average(_mean_of_known(np.where(truth.unseen, worst, np.column_stack(own)), truth), sample_weight)
 
 
 def _ranked_scores(p: Floats) -> Floats:

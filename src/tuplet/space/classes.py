@@ -116,7 +116,7 @@ class ClassSpace:
     def _with_order(self, order: Mapping[Any, Sequence[Any]] | Sequence[Any]) -> Self:
         """Return the space with some variables ordered; see `from_labels`."""
         if isinstance(order, str):
-            raise InputError(f"order must be a mapping of names to labels, or a list of names, found {order!r}.")
+            raise InputError(f"order must map names to labels, or be a list of names, found {order!r}.")
         categories, dtypes, ordered = list(self.categories), list(self._form.dtypes), list(self.ordered)
         for name in order:
             j = self.position(name)

@@ -73,7 +73,7 @@ def is_ordered(dtype: Any) -> bool:
 def ordered_dtype(dtype: Any, categories: np.ndarray, container: str, name: str) -> Any:
     """Return the type of a column whose labels have an order; arrays have no such type and keep theirs."""
     if container == "pandas":
-        return pd.CategoricalDtype(categories, ordered=True)
+        return pd.CategoricalDtype(pd.Index(categories), ordered=True)
     if container == "polars":
         return _enum(categories, name)
     return dtype
@@ -84,8 +84,8 @@ def _enum(categories: np.ndarray, name: str) -> Any:
 
     if not _all_text(categories):
         raise InputError(
-            f"An Enum of polars holds text only, found {show(categories[0])} among the labels of {name!r}; pass"
-            " text or a frame of pandas."
+            f"An Enum of polars holds text only, found {show(categories[0])} among the labels of {name!r};"
+            " pass text or a frame of pandas."
         )
     return pl.Enum(categories.tolist())
 

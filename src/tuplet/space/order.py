@@ -58,4 +58,3 @@ def _as_pandas(Y: Any) -> Any:
     if table.form.single:
         return pd.Series(table.columns[0])
     return pd.DataFrame(dict(zip(table.names(), table.columns, strict=True)))
-

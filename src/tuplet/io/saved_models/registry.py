@@ -37,6 +37,7 @@ OBJECTS: dict[str, str] = {
     "Calibration": "tuplet.local.calibration:Calibration",
     "FeatureEncoder": "tuplet.space.features.encoding:FeatureEncoder",
     "ManyClassifiers": "tuplet.local.prepared:ManyClassifiers",
+    "OrdinalClassifier": "tuplet.local.ordinal:OrdinalClassifier",
     "PreparedFeatures": "tuplet.local.prepared:PreparedFeatures",
     "ManyLogistic": "tuplet.local.many_logistic:ManyLogistic",
     "Nominal": "tuplet.space.features.nominal:Nominal",
