@@ -1,14 +1,15 @@
 """Ordered class variables: local models for ordered classes beside nominal ones.
 
 Joint log-likelihood (higher is better) and ranked probability score (lower is better) of rows that were held
-out, in 5 folds; "by" is the difference to the nominal model above, with its standard error over rows. "nominal"
-is the default local model of each kind of model, "nominal, C chosen" logistic regression with C from 0.001 to 100 by
-3 folds, "ordinal" is `ordinal_estimator()`. "steps" are the mean numbers of steps between truth and decision,
-for decisions by the loss "hamming" and by the loss "absolute".
+out, in 5 folds; "by" is the difference to the nominal model above, with its standard error over rows.
+"nominal" is the default local model of each kind of model, "nominal, C chosen" logistic regression with C
+from 0.001 to 100 by 3 folds, "ordinal" is `ordinal_estimator()`. "steps" are the mean numbers of steps
+between truth and decision, for decisions by the loss "hamming" and by the loss "absolute".
 
 generated: a latent score is linear in x and the variable before, plus logistic noise, cut into 5 categories:
-proportional odds are right. jura, enb: concentrations of metals and loads of buildings in 4 categories of equal
-size; diabetes: three measurements in 5. edm and rf1 (every 5th hour) have ordered categories of their own.
+proportional odds are right. jura, enb: concentrations of metals and loads of buildings in 4 categories of
+equal size; diabetes: three measurements in 5. edm and rf1 (every 5th hour) have ordered categories of their
+own.
 
 Every finished set of folds is kept in benchmarks/cache, so an interrupted run goes on where it stopped.
 

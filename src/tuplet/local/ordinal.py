@@ -18,7 +18,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.model_selection import GroupKFold
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils import Tags, column_or_1d
+from sklearn.utils import Tags, assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
@@ -142,7 +142,7 @@ class OrdinalClassifier(ClassifierMixin, BaseEstimator):
         codes, present = _without_gaps(codes, weight)
         self.classes_ = self.classes_[present]
         if len(self.classes_) < 2:
-            raise InputError(f"OrdinalClassifier needs samples of at least 2 classes, found {self.classes_}.")
+            raise InputError(f"OrdinalClassifier needs at least 2 classes, found 1 class: {self.classes_}.")
         self.C_, self.C_shift_ = self._choose(_Rows(X, codes, weight), groups)
         self._learn(_Rows(X, codes, weight))
         return self
@@ -194,7 +194,8 @@ class OrdinalClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Most probable class (n,)."""
-        return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+        best = np.argmax(self.predict_proba(X), axis=1)
+        return self.classes_[best]
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -253,6 +254,7 @@ def _classes_and_codes(y: Any) -> tuple[npt.NDArray[Any], Codes]:
     if y is None:
         raise InputError("OrdinalClassifier requires y to be passed, but the target y is None.")
     y = column_or_1d(y, warn=True)
+    assert_all_finite(y, input_name="y")
     check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
     return classes, codes

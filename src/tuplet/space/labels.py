@@ -181,13 +181,13 @@ def _all_text(values: np.ndarray) -> bool:
 def in_order(found: np.ndarray, given: Any, name: str) -> np.ndarray:
     """Return labels in the order given, which must have all that were found, each once."""
     categories = as_array(list(given))
+    if len(set(listed(categories))) < len(categories):
+        raise InputError(f"The order of {name!r} has a label twice: {', '.join(map(show, categories))}.")
     positions = _lookup(found, categories)
     if (positions < 0).any():
         raise InputError(
             f"The order of {name!r} lacks {show(found[positions < 0][0])}; it must have every label of Y."
         )
-    if len(set(listed(categories))) < len(categories):
-        raise InputError(f"The order of {name!r} has a label twice: {', '.join(map(show, categories))}.")
     return categories
 
 
