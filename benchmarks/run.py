@@ -29,6 +29,7 @@ CHAPTERS = {
     "Groups of similar rows": ("groups",),
     "Files larger than memory": ("streaming",),
     "Columns of any kind": ("encoders",),
+    "Ordered class variables": ("ordered",),
     "Generalised Bayesian network classifiers (paper 000)": ("bayesnet", "network_cost"),
     "Multidimensional Bayesian network classifiers (paper 001)": ("mbc",),
     "Multivariate probit with regression trees (paper 002)": ("probit",),

@@ -19,6 +19,7 @@ from tuplet.core.parallel import one_blas_thread
 from tuplet.core.parameters import Parameters, check_parameters
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import JointDistribution
+from tuplet.local.ordered_variables import suited_to_order
 from tuplet.local.smoothing import label_counts
 from tuplet.losses.base import Loss
 from tuplet.metrics.decisions import exact_match
@@ -114,7 +115,11 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
 
     def _estimators(self, names: tuple[str, ...] | None = None) -> list[Any]:
         """Return the classifiers that get to see X, None for the default; `names` are the class variables."""
-        return _by_variable(getattr(self, "estimator", None), names)
+        estimator, space = getattr(self, "estimator", None), getattr(self, "space_", None)
+        chosen = _by_variable(estimator, names)
+        if space is None or space.names != names:  # `fit` has only begun, and checks X
+            return chosen
+        return suited_to_order(chosen, space, chosen_by_name=isinstance(estimator, Mapping))
 
     @property
     def _note(self) -> str:

@@ -49,8 +49,8 @@ def row_positions(rows: Any, n: int, query: str = "prediction[...]") -> npt.NDAr
 
 
 def read_loss(loss: str | Loss, space: ClassSpace) -> Loss:
-    """Return the loss; one of positive labels is an error if it is not clear which labels are positive."""
-    chosen = get_loss(loss)
+    """Return the loss of a space; one of positive labels is an error if it is unclear which are positive."""
+    chosen = get_loss(loss).for_space(space)
     if not getattr(chosen, "binary", False) or max(space.cards) > 2:
         return chosen  # the loss itself refuses more than two labels
     unclear = [j for j in range(space.n_variables) if not space.knows_positive(j)]

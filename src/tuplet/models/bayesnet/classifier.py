@@ -253,10 +253,10 @@ class BayesNetClassifier(JointClassifier):
         return features
 
     def _learn_encoder(
-        self, X: Features, space: ClassSpace, codes: Codes, weights: Floats | None
+        self, X: Features, space: ClassSpace, codes: Codes, weights: Floats | None, groups: Codes | None
     ) -> Features:
         X = self._columns.declared(X)
-        read = super()._learn_encoder(X, space, codes, weights)
+        read = super()._learn_encoder(X, space, codes, weights, groups)
         whole = None if self.encoder_ is None else self.encoder_.matrix_
         kinds = self._columns.after_reading(X, read)
         self._views = FeatureViews.learn(read, kinds, whole, self._estimators(space.names))

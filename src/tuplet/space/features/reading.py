@@ -264,8 +264,8 @@ def _number(column: pd.Series) -> ReadColumn:
 
 def warn_of_counters(frame: pd.DataFrame) -> None:
     """Warn about columns of a frame of numbers that count its rows."""
-    for j in np.flatnonzero([pd.api.types.is_integer_dtype(dtype) for dtype in frame.dtypes]):
-        if warning := _counter_warning(frame.iloc[:, j]):
+    for _, column in frame.items():
+        if warning := _counter_warning(column):
             warn_outside(warning, TupletWarning)
 
 

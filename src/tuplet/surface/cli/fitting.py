@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from math import isnan
 from pathlib import Path
@@ -40,6 +41,9 @@ _SCORES = {
     "marginal_log_likelihood": "log-probability of a label",
     "top_3_accuracy": "rows whose labels are among the 3 most probable",
 }
+
+_ORDERED = {"neg_ranked_probability_score": "minus the error of cumulative probabilities (0 is best)"}
+"""Scores that are added where class variables are ordered."""
 
 
 def fit_file(data: Dataset, model: Any, target: str) -> None:
@@ -102,7 +106,8 @@ def _size_text(n_bytes: int) -> str:
 
 def _scores_of(answer: CachedPrediction, X: Any, Y: pd.DataFrame) -> dict[str, float]:
     """Return the scores of a prediction on labelled rows."""
-    return {name: float(get_scorer(name)(answer, X, Y)) for name in _SCORES}
+    names = _SCORES | _ORDERED if any(answer.prediction.space.ordered) else _SCORES
+    return {name: float(get_scorer(name)(answer, X, Y)) for name in names}
 
 
 def evaluate_model(model: Any, path: str, format: str | None, as_json: bool) -> None:
@@ -121,7 +126,8 @@ def evaluate_model(model: Any, path: str, format: str | None, as_json: bool) -> 
     frequencies = IndependentClassifier(DummyClassifier(strategy="prior")).fit(X, Y)
     floor = _scores_of(CachedPrediction(frequencies, X), X, Y)
     console = result_console()
-    rows = [(name, about, f"{ours[name]:.3f}", f"{floor[name]:.3f}") for name, about in _SCORES.items()]
+    about = _SCORES | _ORDERED
+    rows = [(name, about[name], f"{ours[name]:.3f}", f"{floor.get(name, math.nan):.3f}") for name in ours]
     where = "standard input" if path == "-" else path
     print_table(f"{where}: {len(Y):,} rows", ["score", "meaning", "model", "baseline"], rows, left=2)
     accuracies = [(name, f"{value:.3f}") for name, value in sorted(each.items(), key=lambda pair: pair[1])]
