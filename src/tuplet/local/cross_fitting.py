@@ -285,10 +285,14 @@ def _given_pairs(
 
 
 def _combinations(codes: Codes, n_splits: int) -> Codes:
-    """Return the number (n,) of each row's combination; those with fewer rows than splits are one class."""
+    """Return the number (n,) of each row's combination; those with fewer rows than splits are one class.
+
+    If that one is too small as well, it joins the most frequent.
+    """
     _, which, count = np.unique(codes, axis=0, return_inverse=True, return_counts=True)
     which = which.ravel()
-    return np.where(count[which] >= n_splits, which + 1, 0)
+    rare = count[which] < n_splits
+    return np.where(rare, count.argmax() if rare.sum() < n_splits else len(count), which)
 
 
 def read_pairs(
