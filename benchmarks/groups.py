@@ -113,6 +113,7 @@ def main() -> None:
     """Print the table."""
     n_draws = int(sys.argv[1]) if len(sys.argv) > 1 else N_DRAWS
     pairs = [(draw(world, 1, N_GROUPS), draw(world, 2, 400)) for world in range(n_draws)]
+    print("<!-- table -->\n")  # the guide includes what follows
     print("| model | `groups` | reported | standard error | new groups | difference | within one |")
     print("|---|---|---:|---:|---:|---:|---:|")
     for name in models():

@@ -220,11 +220,9 @@ def test_temperature_holds_out_whole_groups(share):
 
 def test_a_scaled_classifier_in_a_chain_gets_groups():
     X, codes, groups = similar_rows(0, 30)
-    scaled = TemperatureScaled(DecisionTreeClassifier(min_samples_leaf=9, random_state=0), random_state=0)
-    model = ChainClassifier(make_pipeline(StandardScaler(), scaled))
-    with_groups = model.fit(X, codes, groups=groups).models_[0].classifier_.estimator.temperature_
-    without = model.fit(X, codes).models_[0].classifier_.estimator.temperature_
-    assert with_groups > without  # siblings make a tree look right
+    scaled = TemperatureScaled(LogisticRegression(), held_out=0.17, random_state=0)
+    model = ChainClassifier(make_pipeline(StandardScaler(), scaled)).fit(X, codes, groups=groups)
+    assert [link.classifier_.estimator.n_held_out_ for link in model.models_] == [100, 100]  # five groups
 
 
 # -- splitters ---------------------------------------------------------------------------------------------

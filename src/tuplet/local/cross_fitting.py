@@ -30,6 +30,7 @@ from tuplet.core.exceptions import InputError
 from tuplet.core.limits import row_blocks
 from tuplet.core.typing import Codes, Floats
 from tuplet.space.classes import ClassSpace
+from tuplet.space.features.estimators import is_one_of
 from tuplet.space.features.inputs import Features
 from tuplet.space.features.nominal import codes_and_values
 
@@ -39,6 +40,9 @@ parameters are then fitted to all rows."""
 
 _USUAL_FOLDS = 5
 """What scikit-learn takes `cv=None` for."""
+
+_WITHOUT_FOLDS = {"sklearn.multioutput": ("ClassifierChain",)}
+"""Estimators of scikit-learn that make no folds if `cv` is None."""
 
 Positions = npt.NDArray[np.intp]
 Model = TypeVar("Model")
@@ -387,7 +391,8 @@ def _own_cv(estimator: Any) -> Iterator[tuple[str, Any]]:
             yield from ((f"{name}__{key}", cv) for key, cv in _own_cv(step))
     elif hasattr(estimator, "get_params") and not has_fit_parameter(estimator, "groups"):
         cv = estimator.get_params(deep=False).get("cv", "none")
-        if cv is None or isinstance(cv, int) or hasattr(cv, "set_split_request"):
+        usual = cv is None and not is_one_of(estimator, _WITHOUT_FOLDS)
+        if usual or isinstance(cv, int) or hasattr(cv, "set_split_request"):
             yield "cv", cv
 
 
