@@ -41,7 +41,7 @@ parameters are then fitted to all rows."""
 _USUAL_FOLDS = 5
 """What scikit-learn takes `cv=None` for."""
 
-_WITHOUT_FOLDS = {"sklearn.multioutput": ("ClassifierChain",)}
+_WITHOUT_FOLDS = {"sklearn": ("ClassifierChain",)}
 """Estimators of scikit-learn that make no folds if `cv` is None."""
 
 Positions = npt.NDArray[np.intp]
