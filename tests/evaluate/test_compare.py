@@ -23,12 +23,19 @@ from sklearn.preprocessing import StandardScaler
 
 import tuplet
 from troubled import Doomed, Hungry, Moody, Noted, fits_noted, kill_noted, left_in_session, wait_until
-from tuplet import ChainClassifier, DecisionClassifier, IndependentClassifier, PriorClassifier
+from tuplet import (
+    ChainClassifier,
+    DecisionClassifier,
+    IndependentClassifier,
+    JointStackingClassifier,
+    PriorClassifier,
+)
 from tuplet.core.exceptions import InputError, TupletWarning
 from tuplet.core.processes import StoppedError, Workers
 from tuplet.evaluate import work
 from tuplet.evaluate.compare import compare
 from tuplet.evaluate.comparison import Comparison
+from tuplet.evaluate.fingerprint import data_digest
 from tuplet.io import Dataset
 from tuplet.losses import CostMatrix
 from tuplet.metrics import SCORERS, loss_scorer
@@ -191,6 +198,17 @@ def test_groups_of_a_data_set_stay_together(cv):
     groups = np.repeat(["one", "two", "three"], [10, 20, 30])
     result = quick({"prior": PriorClassifier()}, Dataset("grouped", X, Y, groups=groups), cv=cv)
     assert sorted(result.runs["n_test"]) == [10, 20, 30]
+
+
+def test_models_and_searches_of_a_comparison_get_the_groups():
+    groups = np.arange(60) // 6
+    data = Dataset("grouped", X, Y, groups=groups)
+    stack = JointStackingClassifier([PriorClassifier()], cv=GroupKFold(2), progress=False)
+    search = GridSearchCV(PriorClassifier(), {"strategy": ["joint"]}, cv=GroupKFold(2))
+    for model in (stack, search, make_pipeline(StandardScaler(), stack), DecisionClassifier(stack)):
+        result = quick({"model": model}, data, cv=2)
+        assert result.runs["status"].tolist() == ["ok"] * 2, result.problems()
+    assert data_digest(X, Y) != data_digest(X, Y, groups) != data_digest(X, Y, groups[::-1])
 
 
 SCRIPT = """

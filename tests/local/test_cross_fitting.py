@@ -19,6 +19,7 @@ from sklearn.model_selection import (
     StratifiedKFold,
     TimeSeriesSplit,
 )
+from sklearn.multioutput import ClassifierChain
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -218,7 +219,14 @@ def test_a_search_inside_divides_groups(cv):
         assert model[-1].cv is cv
 
 
-@pytest.mark.parametrize("model", [LogisticRegression(), GridSearchCV(LogisticRegression(), {}, cv=KFold(2))])
+WITHOUT_GROUPS = [
+    LogisticRegression(),
+    GridSearchCV(LogisticRegression(), {}, cv=KFold(2)),
+    ClassifierChain(LogisticRegression()),  # which makes no folds if cv is None
+]
+
+
+@pytest.mark.parametrize("model", WITHOUT_GROUPS)
 def test_what_takes_no_groups_is_left_alone(model):
     before = model.get_params()
     with folds_of_groups(model, np.zeros(4, dtype=np.intp), np.arange(4)):

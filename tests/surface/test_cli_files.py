@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.model_selection import TimeSeriesSplit
 from typer.testing import CliRunner
 
 import tuplet
@@ -562,3 +564,52 @@ def test_targets_by_position_and_whole_numbers_with_gaps(tmp_path):
     variable = json.loads(run("info", tmp_path / "m.tuplet", "--json").stdout)["variables"][0]
     assert (variable["name"], variable["labels"]) == ("grade", [0, 1, 2])
     assert "0.0" not in run("predict", tmp_path / "m.tuplet", tmp_path / "t.csv").stdout.splitlines()[1]
+
+
+# -- groups and time ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def visits(tmp_path):
+    rng = np.random.default_rng(0)
+    patient = np.repeat(np.arange(12), 8)
+    frame = pd.DataFrame({"x": rng.normal(size=96), "patient": patient.astype(str)})
+    frame["day"] = pd.Timestamp("2026-01-01") + pd.to_timedelta(rng.permutation(96), unit="D")
+    frame["text"] = "soon"
+    frame["sick"], frame["late"] = rng.integers(0, 2, size=(2, 96))
+    path = tmp_path / "visits.csv"
+    frame.to_csv(path, index=False)
+    return str(path)
+
+
+def test_fit_with_groups_and_by_time(visits, tmp_path):
+    out = tmp_path / "model.tuplet"
+    given = ("fit", visits, "--targets", "sick,late", "--out", out)
+    run(*given, "--model", "tree", "--groups", "patient", "--ignore", "text,day")
+    assert tuplet.load_model(out).feature_names_in_.tolist() == ["x"]
+    result = run(*given, "--time", "day", "--ignore", "text,patient", "--time-budget", "0.5")
+    model = tuplet.load_model(out)
+    assert model.feature_names_in_.tolist() == ["x"]
+    assert isinstance(model.cv, TimeSeriesSplit)
+    assert "No time to compare" in result.output
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--groups", "nobody"), "--groups: .* has no column 'nobody'"),
+        (("--time", "text"), "neither numbers nor dates"),
+        (("--time", "day", "--groups", "patient"), "cannot be used together"),
+        (("--time", "day", "--model", "chain"), "the model 'chain' has no parameter cv"),
+    ],
+)
+def test_columns_of_groups_and_time_that_do_not_serve(visits, tmp_path, options, message):
+    result = run(
+        "fit", visits, "--targets", "sick,late", "--out", tmp_path / "model.tuplet", *options, code=1
+    )
+    assert re.search(message, " ".join(result.output.split()))
+
+
+def test_compare_by_time(visits):
+    targets = ("--targets", "sick,late", "--ignore", "text,patient", "--models", "prior", "--folds", "3")
+    assert "3 folds" in run("compare", visits, *targets, "--time", "day").output

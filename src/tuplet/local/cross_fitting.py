@@ -28,10 +28,14 @@ from tuplet.core.limits import row_blocks
 from tuplet.core.typing import Codes, Floats
 from tuplet.local.row_samples import RowSample, row_keys, running_total
 from tuplet.space.classes import ClassSpace
+from tuplet.space.features.estimators import is_one_of
 from tuplet.space.features.inputs import Features
 
 _USUAL_FOLDS = 5
 """What scikit-learn takes `cv=None` for."""
+
+_WITHOUT_FOLDS = {"sklearn": ("ClassifierChain",)}
+"""Estimators of scikit-learn that make no folds if `cv` is None."""
 
 Positions = npt.NDArray[np.intp]
 Model = TypeVar("Model")
@@ -278,10 +282,14 @@ def _given_pairs(
 
 
 def _combinations(codes: Codes, n_splits: int) -> Codes:
-    """Return the number (n,) of each row's combination; those with fewer rows than splits are one class."""
+    """Return the number (n,) of each row's combination; those with fewer rows than splits are one class.
+
+    If that one is too small as well, it joins the most frequent.
+    """
     _, which, count = np.unique(codes, axis=0, return_inverse=True, return_counts=True)
     which = which.ravel()
-    return np.where(count[which] >= n_splits, which + 1, 0)
+    rare = count[which] < n_splits
+    return np.where(rare, count.argmax() if rare.sum() < n_splits else len(count), which)
 
 
 def read_pairs(
@@ -376,7 +384,8 @@ def _own_cv(estimator: Any) -> Iterator[tuple[str, Any]]:
             yield from ((f"{name}__{key}", cv) for key, cv in _own_cv(step))
     elif hasattr(estimator, "get_params") and not has_fit_parameter(estimator, "groups"):
         cv = estimator.get_params(deep=False).get("cv", "none")
-        if cv is None or isinstance(cv, int) or hasattr(cv, "set_split_request"):
+        usual = cv is None and not is_one_of(estimator, _WITHOUT_FOLDS)
+        if usual or isinstance(cv, int) or hasattr(cv, "set_split_request"):
             yield "cv", cv
 
 

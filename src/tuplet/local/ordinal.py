@@ -15,7 +15,6 @@ from scipy.optimize import minimize
 from scipy.special import expit, log_expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.impute import SimpleImputer
-from sklearn.model_selection import GroupKFold
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import Tags, assert_all_finite, column_or_1d
@@ -25,7 +24,8 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from tuplet.core.exceptions import ConvergenceWarning, InputError
 from tuplet.core.parameters import Number, Whole, check_parameters, declare
 from tuplet.core.typing import Codes, Floats
-from tuplet.local.cross_fitting import SAMPLE_SIZE, Fold, inner_folds, sample_weights
+from tuplet.local.cross_fitting import Fold, inner_folds
+from tuplet.local.row_samples import SAMPLE_SIZE, sample_rows
 from tuplet.local.shifts import Shifts
 from tuplet.space.features.inputs import Features, take_rows
 
@@ -293,12 +293,17 @@ class _Rows:
         if len(self.y) < _FEWEST or (groups is not None and len(np.unique(groups)) < _FOLDS):
             return []
         codes = self.y[:, None]
-        if groups is not None:
-            return inner_folds(self.X, codes, self.weight, GroupKFold(_FOLDS).split(codes, groups=groups))
-        some = self.weight
-        if len(codes) > SAMPLE_SIZE:
-            some = sample_weights(self.X, codes, some, SAMPLE_SIZE)
-        return inner_folds(self.X, codes, some, _FOLDS)
+        together = None if groups is None else np.unique(groups, return_inverse=True)[1]
+        folds = inner_folds(self.X, codes, self.weight, _FOLDS, groups=together)
+        sample = sample_rows(self.X, codes, self.weight, SAMPLE_SIZE)
+        return folds if len(sample.rows) == len(codes) else [_within(fold, sample.rows) for fold in folds]
+
+
+def _within(fold: Fold, rows: Codes) -> Fold:
+    """Return the part of a fold that lies in some rows."""
+    train, test = np.isin(fold.train, rows), np.isin(fold.test, rows)
+    weight = None if fold.train_weight is None else fold.train_weight[train]
+    return Fold(fold.train[train], weight, fold.test[test], fold.test_weight[test])
 
 
 @dataclass(frozen=True)

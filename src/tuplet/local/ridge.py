@@ -58,8 +58,9 @@ class RidgeLogistic(ClassifierMixin, BaseEstimator):
     -----
     Standardise the features: the penalty treats all columns alike. Up to three folds are held out, as many as
     have 5,000 labels, and one if there are more than 32 classes; which rows these are follows from the rows
-    themselves, so fits repeat whatever the order of the rows. Equal rows, and the units of whole weights, are spread over the folds. A normal prior
-    of log C, with a standard deviation of two decades around 1, decides where there are a few rows only.
+    themselves, so fits repeat whatever the order of the rows. Equal rows, and the units of whole weights, are
+    spread over the folds. A normal prior of log C, with a standard deviation of two decades around 1, decides
+    where there are a few rows only.
 
     From 100 rows for each column on, C is 1 without a choice. Of more than 32,768 rows, and of tables whose
     principal axes would take long, a sample chooses.

@@ -264,8 +264,8 @@ def _number(column: pd.Series) -> ReadColumn:
 
 def warn_of_counters(frame: pd.DataFrame) -> None:
     """Warn about columns of a frame of numbers that count its rows."""
-    for _, column in frame.items():
-        if warning := _counter_warning(column):
+    for name in frame:
+        if warning := _counter_warning(frame[name]):
             warn_outside(warning, TupletWarning)
 
 
