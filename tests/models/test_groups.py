@@ -47,6 +47,8 @@ from tuplet.metrics import get_scorer
 from tuplet.models import InstanceLogisticClassifier, StackedFeaturesClassifier, WeightedStackingClassifier
 from tuplet.models.neighborhoods import Neighborhoods
 from tuplet.models.prior import seen_combinations, unseen_mass
+from tuplet.models.stacking.held_out import Rows
+from tuplet.models.stacking.race import _split
 
 
 def similar_rows(seed, n_groups, size=20, world=0):
@@ -119,8 +121,15 @@ HOLD_OUT = {
 }
 
 
-@pytest.mark.parametrize("name", HOLD_OUT)
-def test_all_folds_inside_of_a_model_are_folds_of_groups(monkeypatch, name):
+SAMPLED = ["tree", "tree mixture", "mixture", "bayesnet of shifts"]
+
+
+@pytest.mark.parametrize(
+    ("name", "size"), [*((name, 2**15) for name in HOLD_OUT), *((name, 60) for name in SAMPLED)]
+)
+def test_all_folds_inside_of_a_model_are_folds_of_groups(monkeypatch, name, size):
+    for module in ("trees.logistic", "mixtures.base"):
+        monkeypatch.setattr(f"tuplet.models.{module}.SAMPLE_SIZE", size)
     divided, original = [], cross_fitting._divide
 
     def divide(X, codes, sample_weight, n_folds, groups, rng):
@@ -152,6 +161,16 @@ def test_nothing_of_the_groups_is_left_after_a_fit_that_fails():
     with pytest.raises(Exception, match="no such name"):
         model.fit(X, codes, groups=groups)
     assert model._groups is None
+
+
+def test_few_rows_of_a_race_are_divided_by_groups_too():
+    X, codes, groups = similar_rows(0, 12, size=8)
+    space = ChainClassifier().fit(X, codes).space_
+    rows = Rows(X, codes, np.where(np.arange(96) % 5, 1.0, 0.0), space, groups)
+    fold = _split(rows, np.random.default_rng(1).permutation(96)[:60])
+    assert len(fold.train) > len(fold.test) > 0
+    assert not set(groups[fold.train]) & set(groups[fold.test])
+    np.testing.assert_array_equal(fold.train_weight, 1.0)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
