@@ -29,6 +29,7 @@ from tuplet import (
     IndependentClassifier,
     JointStackingClassifier,
     PriorClassifier,
+    declare_order,
 )
 from tuplet.core.exceptions import InputError, TupletWarning
 from tuplet.core.processes import StoppedError, Workers
@@ -65,6 +66,13 @@ def test_scores_are_those_of_a_plain_loop():
             assert (line["n_train"], line["n_test"]) == (45, 15)
             for score, scorer in SCORERS.items():
                 assert line[score] == pytest.approx(scorer(fitted, X[test], Y.iloc[test])), score
+
+
+def test_ordered_sets_have_a_ranked_probability_score():
+    staged = declare_order(Y, [Y.columns[0]])
+    result = quick({"prior": PriorClassifier()}, {"set": (X, staged)}, cv=2, scores=None)
+    assert "neg_ranked_probability_score" in result.scores
+    assert (result.runs["neg_ranked_probability_score"] < 0).all()
 
 
 def test_isolated_and_parallel_runs_give_the_same_numbers():

@@ -18,6 +18,7 @@ from tuplet import (
     DecisionClassifier,
     IndependentClassifier,
     OrdinalClassifier,
+    PowersetClassifier,
     TreeClassifier,
     declare_order,
     load_model,
@@ -210,6 +211,8 @@ def test_an_ordinal_model_needs_ordered_labels():
         ChainClassifier(ordinal_estimator()).fit(X, nominal[["stage", "kind"]])
     with pytest.raises(InputError, match="those of 'kind' are not"):
         ChainClassifier({"kind": ordinal_estimator()}).fit(X, Y)
+    with pytest.raises(InputError, match="combinations of labels have no order"):
+        PowersetClassifier(ordinal_estimator()).fit(X, Y)
     assert ChainClassifier(ordinal_estimator()).fit(X, nominal[["grade"]]).predict(X[:2]).shape == (2, 1)
 
 

@@ -12,6 +12,11 @@ from tuplet.space.features.estimators import is_one_of, last_step
 _ORDINAL = {"tuplet.local": ("OrdinalClassifier",)}
 
 
+def needs_order(estimator: Any) -> bool:
+    """Return whether an estimator is for ordered classes only."""
+    return is_one_of(last_step(estimator), _ORDINAL)
+
+
 def suited_to_order(estimators: Sequence[Any], space: ClassSpace, *, chosen_by_name: bool) -> list[Any]:
     """Return an estimator for each class variable, None for the default in the place of unsuited ones.
 
@@ -26,7 +31,7 @@ def suited_to_order(estimators: Sequence[Any], space: ClassSpace, *, chosen_by_n
         Whether each was chosen for its variable; then one for an unordered variable is an error. So is one
         for all variables, if none of them is ordered.
     """
-    ordinal = [is_one_of(last_step(each), _ORDINAL) for each in estimators]
+    ordinal = [needs_order(each) for each in estimators]
     wide = [card > 2 for card in space.cards]
     unsuited = [j for j, needs in enumerate(ordinal) if needs and wide[j] and not space.ordered[j]]
     if unsuited and (chosen_by_name or not any(space.ordered)):

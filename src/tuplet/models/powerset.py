@@ -6,12 +6,13 @@ from typing import Any, final
 
 import numpy as np
 
-from tuplet.core.exceptions import IntractableError, TupletWarning, warn_outside
+from tuplet.core.exceptions import InputError, IntractableError, TupletWarning, warn_outside
 from tuplet.core.limits import largest_array
 from tuplet.core.parameters import Number, declare
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.atoms import Atoms
 from tuplet.joint.base import JointDistribution
+from tuplet.local.ordered_variables import needs_order
 from tuplet.local.stacked import StackedModel
 from tuplet.models.base import JointClassifier
 from tuplet.models.prior import least_mass, log_marginals, seen_combinations, unseen_mass, with_unseen
@@ -72,6 +73,11 @@ class PowersetClassifier(JointClassifier):
         self.columns = columns
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
+        if needs_order(self.estimator) and codes.shape[1] > 1:
+            raise InputError(
+                "PowersetClassifier: combinations of labels have no order, which OrdinalClassifier needs; use"
+                " ChainClassifier, or another estimator."
+            )
         seen = seen_combinations(codes, sample_weight)
         _require_few(len(codes), len(seen.codes))
         _warn_left_out(int((seen.member != UNKNOWN).sum()), len(codes))

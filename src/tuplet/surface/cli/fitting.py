@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import sys
 from math import isnan
 from pathlib import Path
@@ -42,7 +41,7 @@ _SCORES = {
     "top_3_accuracy": "rows whose labels are among the 3 most probable",
 }
 
-_ORDERED = {"neg_ranked_probability_score": "minus the error of cumulative probabilities (0 is best)"}
+_ORDERED = {"neg_ranked_probability_score": "minus the error of cumulative probabilities"}
 """Scores that are added where class variables are ordered."""
 
 
@@ -127,7 +126,9 @@ def evaluate_model(model: Any, path: str, format: str | None, as_json: bool) -> 
     floor = _scores_of(CachedPrediction(frequencies, X), X, Y)
     console = result_console()
     about = _SCORES | _ORDERED
-    rows = [(name, about[name], f"{ours[name]:.3f}", f"{floor.get(name, math.nan):.3f}") for name in ours]
+    # The labels of a file without types, and so of the baseline, are not ordered.
+    beside = {name: f"{floor[name]:.3f}" if name in floor else "" for name in ours}
+    rows = [(name, about[name], f"{ours[name]:.3f}", beside[name]) for name in ours]
     where = "standard input" if path == "-" else path
     print_table(f"{where}: {len(Y):,} rows", ["score", "meaning", "model", "baseline"], rows, left=2)
     accuracies = [(name, f"{value:.3f}") for name, value in sorted(each.items(), key=lambda pair: pair[1])]
