@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
+from scipy.special import expit, softmax
 from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
@@ -32,6 +33,7 @@ from tuplet.joint.base import all_outcomes
 from tuplet.local import SmoothedClassifier, StackedModel, default_estimator
 from tuplet.local.base import LinearBound
 from tuplet.local.calibration import predict_proba
+from tuplet.local.logistic import probabilities
 from tuplet.local.onehot import OneHot
 from tuplet.local.penalties import PARENTS_C, parents_factor
 from tuplet.local.ridge import RidgeLogistic, fit_in_blocks
@@ -486,3 +488,22 @@ def test_seeds_fill_in_what_was_left_open():
 def test_run_many_keeps_the_order():
     with joblib.parallel_config("threading"):
         assert run_many(pow, [(2, i) for i in range(20)], n_jobs=2) == [2**i for i in range(20)]
+
+
+@pytest.mark.parametrize("spread", [1.0, 100.0, 700.0])
+def test_probabilities_are_a_softmax_also_where_exponentials_overflow(spread):
+    logits = np.random.default_rng(0).normal(size=(50, 5)) * spread
+    np.testing.assert_allclose(probabilities(logits.copy()), softmax(logits, axis=1), rtol=1e-12)
+    np.testing.assert_allclose(probabilities(logits.copy(), 0.25), softmax(logits, axis=1) / 4, rtol=1e-12)
+    np.testing.assert_allclose(probabilities(logits[:, :1].copy(), 0.25)[:, 1], expit(logits[:, 0]) / 4)
+
+
+@pytest.mark.parametrize("estimator", [None, DecisionTreeClassifier(max_depth=2)])
+def test_blocks_of_probabilities_are_those_of_all_rows(estimator):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(90, 3)), rng.integers(3, size=90)
+    model = StackedModel(estimator).fit(X, np.zeros((90, 0), dtype=np.intp), y, parent_cards=(), child_card=4)
+    whole = model.classifier_.smoothed_proba(model.prepared_.ready(X))
+    np.testing.assert_allclose(whole.sum(axis=1), 1.0)
+    blocks = model.proba_blocks(X)
+    np.testing.assert_allclose(np.vstack([blocks(slice(0, 40)), blocks(slice(40, 90))]), whole, rtol=1e-12)

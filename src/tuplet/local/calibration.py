@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.local.cross_fitting import Positions, cross_fit, folds_of_groups, inner_folds
 from tuplet.local.logistic import is_additive, is_plain_logistic, linear_predictor, probabilities
 from tuplet.local.ridge import RidgeLogistic, fit_in_blocks
-from tuplet.local.smoothing import pseudo_row, with_pseudo_row
+from tuplet.local.smoothing import pseudo_row
 from tuplet.space.features.estimators import (
     group_arguments,
     is_one_of,
@@ -366,12 +367,30 @@ class SmoothedClassifier:
         require_size(f"The probabilities of {self.card:,} categories", n, self.card)
         if self.estimator is None:
             return np.repeat(self.smooth(np.ones((1, len(self.classes)))), n, axis=0)
-        if not is_additive(self.estimator) or not isinstance(inputs, np.ndarray):
+        if not self._goes_by_blocks(inputs):
             return self.smooth(self.proba(inputs))
         answer = np.empty((n, self.card))
         for rows in row_blocks(n, self.card, CACHE_CELLS):  # the many passes of a softmax stay in the cache
-            answer[rows] = self.smooth(self.proba(inputs[rows]))
+            answer[rows] = self._smoothed_block(inputs, rows)
         return answer
+
+    def smoothed_blocks(self, inputs: Features) -> Callable[[slice], Floats]:
+        """Return a function that gives the probabilities (r, k) of a block of rows, none of them zero.
+
+        Where that is cheap they are computed when they are asked for, so that those of all rows, which may
+        be many times larger than the inputs, need no memory.
+        """
+        if self.estimator is None or not self._goes_by_blocks(inputs):
+            return self.smoothed_proba(inputs).__getitem__
+        require_size(f"The probabilities of {self.card:,} categories", n_rows(inputs), self.card)
+        return partial(self._smoothed_block, inputs)
+
+    def _goes_by_blocks(self, inputs: Features) -> bool:
+        return is_additive(self.estimator) and isinstance(inputs, np.ndarray)
+
+    def _smoothed_block(self, inputs: Floats, rows: slice) -> Floats:
+        scale, _ = self.smoothing
+        return self._add_share(probabilities(linear_predictor(self.estimator, inputs[rows]), scale))
 
     def proba(self, inputs: Features) -> Floats:
         """Probabilities (n, c) of the seen classes, calibrated but not smoothed."""
@@ -401,10 +420,17 @@ class SmoothedClassifier:
 
     def smooth(self, proba: Floats) -> Floats:
         """Smoothed probabilities (..., k), from those of the seen classes (..., c), which are overwritten."""
+        scale, _ = self.smoothing
+        proba *= scale
+        return self._add_share(proba)
+
+    def _add_share(self, proba: Floats) -> Floats:
+        _, share = self.smoothing
         if len(self.classes) < self.card:
             seen, proba = proba, np.zeros((*proba.shape[:-1], self.card))
             proba[..., self.classes] = seen
-        return with_pseudo_row(proba, pseudo_row(self.counts))
+        proba += share
+        return proba
 
 
 def predict_proba(estimator: Any, inputs: Features) -> Floats:

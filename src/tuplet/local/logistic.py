@@ -94,6 +94,14 @@ def is_logistic_pipeline(estimator: Any) -> bool:
     return is_column_wise(estimator) and is_plain_logistic(last_step(estimator))
 
 
+_RANGE = 600.0
+"""Largest logit, in absolute terms, whose exponential is taken as it is.
+
+Then neither sums overflow nor terms vanish, and the maxima of all rows, which take as long as the
+exponentials, are not needed.
+"""
+
+
 def is_additive(estimator: Any) -> bool:
     """Return whether a fitted classifier's logits are a function of x plus a linear one of the parents.
 
@@ -123,16 +131,21 @@ def linear_predictor(estimator: Any, inputs: Any) -> Floats:
     return decision.reshape(len(decision), -1)
 
 
-def probabilities(logits: Floats) -> Floats:
-    """Probabilities (..., c) of logits (..., c), or (..., 2) of (..., 1); the logits may be overwritten."""
+def probabilities(logits: Floats, scale: float = 1.0) -> Floats:
+    """Probabilities (..., c) of logits (..., c), or (..., 2) of (..., 1), times a scale.
+
+    The logits may be overwritten.
+    """
     if logits.shape[-1] == 1:
         proba = np.empty((*logits.shape[:-1], 2))
         expit(logits[..., 0], out=proba[..., 1])
         np.subtract(1.0, proba[..., 1], out=proba[..., 0])
-        return proba
-    logits -= logits.max(axis=-1, keepdims=True)
+        return proba if scale == 1.0 else np.multiply(proba, scale, out=proba)
+    if logits.size and max(logits.max(), -logits.min()) > _RANGE:
+        logits -= logits.max(axis=-1, keepdims=True)
     np.exp(logits, out=logits)
-    logits /= logits.sum(axis=-1, keepdims=True)
+    total = logits @ np.ones(logits.shape[-1])  # faster than sums of short rows
+    logits *= (scale / total)[..., None]
     return logits
 
 

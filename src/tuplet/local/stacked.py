@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Self, final
@@ -134,9 +134,9 @@ class StackedModel(LocalModel):
         """See `LocalModel.log_proba`; parents may be `UNKNOWN`."""
         return self.classifier_.log_proba(self.inputs(X, parents))
 
-    def proba_alone(self, X: Features) -> Floats:
-        """Probabilities (n, k) by a model without parents."""
-        return self.classifier_.smoothed_proba(self.prepared_.ready(X))
+    def proba_blocks(self, X: Features) -> Callable[[slice], Floats]:
+        """Probabilities (r, k) of blocks of rows, by a model without parents."""
+        return self.classifier_.smoothed_blocks(self.prepared_.ready(X))
 
     def bind(self, X: Features, positions: Sequence[int] | None = None) -> Bound:
         """See `LocalModel.bind`.

@@ -17,7 +17,7 @@ from tuplet.local.stacked import StackedModel
 from tuplet.models.base import JointClassifier
 from tuplet.models.prior import least_mass, log_marginals, seen_combinations, unseen_mass, with_unseen
 from tuplet.space.features.encoding import ColumnChoices
-from tuplet.space.features.inputs import Features
+from tuplet.space.features.inputs import Features, n_rows
 
 _LEFT_OUT = 0.2
 """Share of rows that may lack a label before a fit warns."""
@@ -99,7 +99,8 @@ class PowersetClassifier(JointClassifier):
         )
 
     def _predict_joint(self, X: Features) -> JointDistribution:
-        atoms = Atoms.from_weights(self.space_.cards, self.combinations_, self.model_.proba_alone(X))
+        weights_of = self.model_.proba_blocks(X)
+        atoms = Atoms.from_blocks(self.space_.cards, self.combinations_, n_rows(X), weights_of)
         return with_unseen(atoms, self.unseen_mass_, self.log_marginals_)
 
 

@@ -135,21 +135,22 @@ class SharedForestClassifier(JointClassifier):
 
     def _learn_leaves(self, X: Features, pattern: Codes, weight: Floats, some: Codes) -> Floats:
         """Learn the label patterns of every leaf; return what some rows meet in trees not grown on them."""
-        n, n_nodes, members, others = len(pattern), 0, [], []
+        n, n_nodes, tables, others = len(pattern), 0, [], []
         # Forests of scikit-learn before 1.9 draw rows evenly and weigh them; later ones draw them by their
         # weights, which they then keep.
         even = np.ones(n) if hasattr(self.forest_, "_sample_weight") else weight
         for each, drawn in zip(self.forest_.estimators_, self.forest_.estimators_samples_, strict=True):
             times = np.bincount(drawn, minlength=n)
             inside, outside = np.flatnonzero(times), np.flatnonzero(times[some] == 0)
-            leaves = each.tree_.apply(X[np.concatenate([inside, some[outside]])]) + n_nodes
-            places = leaves[: len(inside)].astype(np.int32), pattern[inside].astype(np.int32)
-            members.append((*places, times[inside] * even[inside]))
-            others.append((leaves[len(inside) :], outside))
+            leaves = each.tree_.apply(X[np.concatenate([inside, some[outside]])])
+            shape = each.tree_.node_count, len(self._patterns)
+            weights = times[inside] * even[inside]
+            tables.append(_leaf_table(leaves[: len(inside)], pattern[inside], weights, shape))
+            others.append((leaves[len(inside) :] + n_nodes, outside))
             n_nodes += each.tree_.node_count
-        of_leaf, of_pattern, weights = (np.concatenate(part) for part in zip(*members, strict=True))
-        members.clear()  # of a million rows, they are a third of the data
-        self._table = _leaf_table(of_leaf, of_pattern, weights, (n_nodes, len(self._patterns)))
+        self._table = sparse.vstack(tables, format="csr")
+        self._table.data /= len(tables)
+        tables.clear()
         met = np.zeros((len(some), len(self._patterns)))
         for leaves, rows in others:
             self._add_leaves(leaves[None], rows, met)
@@ -217,11 +218,12 @@ class SharedForestClassifier(JointClassifier):
         )
         if not self.combination_share_ > 0:
             return product
-        combinations = met[:, self._is_complete]
+        complete = self._is_complete
+        combinations = met if complete.all() else met[:, complete]
         empty = combinations.sum(axis=1) == 0  # no training row in any leaf: then there are marginals only
         combinations[empty] = 1.0
         shares = np.where(empty, 0.0, self.combination_share_)
-        atoms = Atoms.from_weights(self.space_.cards, self._patterns[self._is_complete], combinations)
+        atoms = Atoms.from_weights(self.space_.cards, self._patterns[complete], combinations)
         with np.errstate(divide="ignore"):
             return Mixture(np.log(np.stack([shares, 1 - shares], axis=1)), (atoms, product))
 
@@ -230,14 +232,19 @@ class SharedForestClassifier(JointClassifier):
         return np.asarray((self._patterns != UNKNOWN).all(axis=1))
 
     def _met(self, X: Features) -> Floats:
-        """Return weights (n, P) of the label patterns of training rows in the leaves of X, not normalised."""
+        """Return weights (n, P) of the label patterns of training rows in the leaves of X.
+
+        They add up to one unless a leaf has no weight.
+        """
         n, trees = X.shape[0], [each.tree_ for each in self.forest_.estimators_]
         require_size("The combinations that rows meet in leaves", n, len(self._patterns))
         starts = np.cumsum([0, *(tree.node_count for tree in trees)])
         X, met = _for_trees(X), np.zeros((n, len(self._patterns)))
         for block in row_blocks(n, len(trees)):
             part = X if block.stop - block.start == n else X[block]
-            leaves = np.stack([tree.apply(part) + start for tree, start in zip(trees, starts, strict=False)])
+            leaves = np.empty((len(trees), part.shape[0]), dtype=np.intp)
+            for tree, start, row in zip(trees, starts, leaves, strict=False):
+                np.add(tree.apply(part), start, out=row)
             self._add_leaves(leaves, np.arange(block.start, block.stop), met)
         return met
 
