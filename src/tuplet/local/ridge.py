@@ -57,9 +57,10 @@ class RidgeLogistic(ClassifierMixin, BaseEstimator):
     Notes
     -----
     Standardise the features: the penalty treats all columns alike. Up to three folds are held out, as many as
-    have 5,000 labels, and one if there are more than 32 classes; which rows these are follows from the rows themselves, so fits repeat whatever the
-    order of the rows. Equal rows, and the units of whole weights, are spread over the folds. A normal prior
-    of log C, with a standard deviation of two decades around 1, decides where there are a few rows only.
+    have 5,000 labels, and one if there are more than 32 classes. Which rows these are follows from the rows
+    themselves, so fits repeat whatever the order of the rows. Equal rows, and the units of whole weights, are
+    spread over the folds. A normal prior of log C, with a standard deviation of two decades around 1, decides
+    where there are a few rows only.
 
     From 100 rows for each column on, C is 1 without a choice. Of more than 32,768 rows, and of tables whose
     principal axes would take long, a sample chooses.
@@ -109,7 +110,7 @@ class RidgeLogistic(ClassifierMixin, BaseEstimator):
         if C == "auto":
             target = Target(codes, len(self.classes_))
             C = choose_for_rows(X, X, codes[:, None], [target], weight, batch)
-        if batch is not None:
+        if batch is not None and batch.takes(len(self.classes_)):
             one_block = np.zeros(len(codes), dtype=np.intp)
             fits = batch.with_strength(C).fit(codes, one_block, 1, len(self.classes_), weight)
             self._set(C, *logits_of(fits), int(fits.n_iter[0]))
@@ -153,7 +154,8 @@ class RidgeLogistic(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Most probable class (n,) of each row."""
-        return self.classes_[self.predict_log_proba(X).argmax(axis=1)]
+        log_proba = self.predict_log_proba(X)
+        return self.classes_[log_proba.argmax(axis=1)]
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
