@@ -95,7 +95,7 @@ def test_noise_has_no_slopes_and_a_signal_has():
 
 
 def test_many_rows_for_each_column_need_no_choice():
-    X, y = problem(n=350, d=3, pull=0.0)
+    X, y = problem(n=350, d=1, pull=0.0)
     assert RidgeLogistic().fit(X, y).C_ == 1.0
     assert RidgeLogistic().fit(X[:290], y[:290]).C_ < 1.0
 

@@ -48,8 +48,9 @@ where those of hundreds of features are: with the C of the features, chains lose
 scene, yeast, emotions, image and rcv1. Of 1, 0.3 and 0.1, on seven sets, 0.3 is the best or within 0.02 of
 it."""
 
-ROWS_PER_COLUMN = 100
-"""Rows for each column from which on C = 1 is taken without a choice: the penalty hardly matters then."""
+ROWS_PER_COLUMN = 300
+"""Rows for each column from which on C = 1 is taken without a choice: the penalty hardly matters then. On
+Adult, with 245, chains with C = 1 still lose 0.02 nats a row to those with C = 0.1."""
 
 _N_FOLDS = 3
 
