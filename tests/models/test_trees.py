@@ -18,11 +18,11 @@ from tuplet.joint.base import all_outcomes
 from tuplet.local import columns
 from tuplet.local.cross_fitting import fold_weights
 from tuplet.local.families import FamilyScorer
+from tuplet.local.penalties import best_on_grid
 from tuplet.local.row_samples import sample_rows
 from tuplet.local.shifts import Baseline, Shifts
 from tuplet.metrics import joint_log_loss
 from tuplet.models.trees import edge_scores, logistic
-from tuplet.models.trees.edge_scores import best_on_grid
 from tuplet.models.trees.logistic import LogisticTreeLearner, TreeSettings
 from tuplet.structure import Family, best_forest, edges, is_acyclic
 

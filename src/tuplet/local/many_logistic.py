@@ -17,6 +17,7 @@ import numpy.typing as npt
 from scipy.special import log_softmax
 
 from tuplet.core.exceptions import ConvergenceWarning, InputError
+from tuplet.core.limits import BLOCK_CELLS
 from tuplet.core.parallel import n_workers, run_many
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.local.base import sort_into_blocks
@@ -181,6 +182,10 @@ class LogisticBatch:
     def turned_rows(self) -> Floats:
         """Centred rows (n + 1, r) on their principal axes, the mean last; see `Baseline.fit`."""
         return np.vstack([self._Z, np.zeros((1, self._Z.shape[1]))])
+
+    def takes(self, n_classes: int) -> bool:
+        """Return whether several arrays of rows times classes, which a fit needs, are small."""
+        return n_classes <= 2 or len(self._Z) * n_classes <= BLOCK_CELLS
 
     def with_strength(self, C: float) -> LogisticBatch:
         """Return the same rows for regressions with another penalty."""

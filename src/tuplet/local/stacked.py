@@ -24,7 +24,7 @@ from tuplet.local.calibration import SmoothedClassifier
 from tuplet.local.logistic import LINEAR, default_estimator, is_additive, linear_predictor, probabilities
 from tuplet.local.many_logistic import LogisticBatch
 from tuplet.local.onehot import OneHot
-from tuplet.local.penalties import Target, parents_factor, some
+from tuplet.local.penalties import Target, parents_factor, some, varies
 from tuplet.local.prepared import PreparedFeatures, apply_steps, fit_steps, used_rows
 from tuplet.local.ridge import RidgeLogistic
 from tuplet.space.classes import ClassSpace
@@ -118,17 +118,17 @@ class StackedModel(LocalModel):
         groups: Codes | None,
     ) -> SmoothedClassifier:
         """Fit to prepared features and the columns (n, w) of the parents."""
-        if not isinstance(prepared.batch, LogisticBatch):
+        card, one_block = self.child_card_, np.zeros(len(child), dtype=np.intp)
+        counts = class_weights(child, one_block, 1, card, weight)[0]
+        classes = np.flatnonzero(counts)
+        if not isinstance(prepared.batch, LogisticBatch) or not prepared.batch.takes(len(classes)):
             classifier = admit_columns(prepared.classifier, prepared.Z, columns.shape[1])
             inputs = self._beside(prepared.Z, columns)
-            return SmoothedClassifier.fit(classifier, inputs, child, self.child_card_, weight, groups)
-        one_block = np.zeros(len(child), dtype=np.intp)
-        fits = prepared.batch.fit(child, one_block, 1, self.child_card_, weight, extra=columns)
-        classes = np.flatnonzero(fits.present[0])
-        estimator = RidgeLogistic.from_fits(fits, prepared.batch.C) if len(classes) > 1 else None
-        return SmoothedClassifier(
-            estimator, classes, class_weights(child, one_block, 1, self.child_card_, weight)[0]
-        )
+            return SmoothedClassifier.fit(classifier, inputs, child, card, weight, groups)
+        if len(classes) < 2:
+            return SmoothedClassifier(None, classes, counts)
+        fits = prepared.batch.fit(child, one_block, 1, card, weight, extra=columns)
+        return SmoothedClassifier(RidgeLogistic.from_fits(fits, prepared.batch.C), classes, counts)
 
     def log_proba(self, X: Features, parents: Codes) -> Floats:
         """See `LocalModel.log_proba`; parents may be `UNKNOWN`."""
@@ -435,7 +435,8 @@ def _tune_each(
     for features in prepared:
         if id(features) not in tuned:
             own = [link for link, each in zip(links, prepared, strict=True) if each is features]
-            judged = some(own) if features.is_tunable else []
+            varied = [link for link in own if varies(codes[:, link.child])]
+            judged = some(varied) if features.is_tunable else []
             targets = [_target(features, link, codes, cards, weight) for link in judged]
             tuned[id(features)] = features.tuned(codes, targets, weight, groups)
     return [tuned[id(features)] for features in prepared]
