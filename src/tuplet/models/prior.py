@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from tuplet.core.exceptions import InputError, IntractableError
+from tuplet.core.exceptions import InputError
 from tuplet.core.parameters import declare
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.atoms import Atoms
@@ -159,33 +159,10 @@ def with_unseen(joint: JointDistribution, mass: float, marginals: list[Floats]) 
 def bounded_joint(joint: JointDistribution, counts: Sequence[Floats]) -> JointDistribution:
     """Return a distribution with the pseudo-row of labels with these counts (k_j,).
 
-    See `tuplet.local.smoothing`. With N rows, every marginal is then at least f_j(y_j) / (N + 1), and every
-    outcome prod_j f_j(y_j) / (N + 1).
+    See `tuplet.local.smoothing`; for models without tables p(y_j | x, parents) that could have one each. With
+    N rows, every marginal is then at least f_j(y_j) / (N + 1), and every outcome prod_j f_j(y_j) / (N + 1).
     """
     return with_unseen(joint, least_mass(counts), log_marginals(counts))
-
-
-def bounded_graph(graph: FactorGraph, counts: Sequence[Floats]) -> JointDistribution:
-    """Return a graph whose tables cannot have pseudo-rows, with one in the rows that need it.
-
-    A product of factors has no tables p(y_j | x, parents), so the pseudo-row can only be added to the joint
-    distribution, which then is a graph no longer: its mode must be searched for, and there is no exact
-    entropy. So it is added where a marginal is less than f_j(y_j) / (N + 1), which is rare inside the range
-    of the training rows. A graph whose sums do not fit into memory remains as it is.
-    """
-    least = least_mass(counts)
-    try:
-        marginals = graph.marginals()
-    except IntractableError:
-        return graph
-    enough = np.ones(len(graph), dtype=bool)
-    for table, each in zip(marginals, counts, strict=True):
-        enough &= (table >= least * smoothed_frequencies(each)).all(axis=1)
-    if enough.all():
-        return graph
-    weights = np.where(enough[:, None], [1.0, 0.0], [1.0 - least, least])
-    with np.errstate(divide="ignore"):
-        return Mixture(np.log(weights), (graph, independent(log_marginals(counts), len(graph))))
 
 
 def least_mass(counts: Sequence[Floats]) -> float:
