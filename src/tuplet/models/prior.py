@@ -88,6 +88,24 @@ class PriorClassifier(JointClassifier):
         return tags
 
 
+def training_frequencies(model: JointClassifier) -> PriorClassifier | None:
+    """Return the frequencies of the labels that a fitted model was trained with, as a model of its own.
+
+    The baseline that scores of the model are compared with; None if the labels are not known, as of a
+    network from a file of another program.
+    """
+    if getattr(model, "label_counts_", None) is None:
+        return None
+    prior = PriorClassifier("marginals")
+    for name in ("n_features_in_", "feature_names_in_", "mixed_features_", "text_features_"):
+        if hasattr(model, name):
+            setattr(prior, name, getattr(model, name))
+    prior.space_, prior.classes_, prior.encoder_ = model.space_, model.classes_, None
+    prior.label_counts_ = model.label_counts_
+    prior.log_marginals_ = log_marginals(model.label_counts_)
+    return prior
+
+
 # -- combinations of labels --------------------------------------------------------------------------------
 
 
