@@ -175,11 +175,15 @@ def test_a_power_of_a_joint_is_that_of_its_table():
     rng = np.random.default_rng(0)
     joint = Atoms((2, 3), all_outcomes((2, 3))[None], np.log(rng.dirichlet(np.ones(6), size=5)))
     table = 0.7 * joint._log_table()
-    flatter = temper(joint, 0.7)
+    counts = [np.full(2, 1e15), np.full(3, 1e15)]  # the share of the pseudo-row is lost in rounding
+    flatter = temper(joint, 0.7, counts)
     np.testing.assert_allclose(
         flatter._log_table(), table - logsumexp(table, axis=1, keepdims=True), atol=1e-12
     )
-    assert temper(joint, 1.0) is joint
+    assert temper(joint, 1.0, counts) is joint
+    sure = Atoms((2, 2), all_outcomes((2, 2))[None], np.log([[1 - 3e-8, 1e-8, 1e-8, 1e-8]]))
+    bounded = temper(sure, 4.0, [np.array([6.0, 0.0]), np.array([3.0, 3.0])])
+    assert bounded.marginals()[0][0, 1] == pytest.approx(1 / 8 / 7)
 
 
 # -- folds -------------------------------------------------------------------------------------------------

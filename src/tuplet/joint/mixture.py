@@ -33,6 +33,9 @@ _MARGIN = np.log(2)
 exceed it in some component, so the margin is not needed for a proof. But without it an outcome that a single
 chain favours keeps a bound above the answer until it is complete; with it a fifth of the nodes suffice."""
 
+_NEARLY = np.log(0.9)
+"""Log-weight from which a component is the leading one: its best outcomes are then those of the mixture."""
+
 _BLOCK = 64
 """Rows that are searched together, at least: chains call their classifiers with many rows at a time."""
 
@@ -202,6 +205,11 @@ class Mixture(JointDistribution):
     def _top_k(self, k: int) -> Ranking:
         if (self._single != UNKNOWN).any():
             return self._rank_single(k)
+        leading = self._leading()
+        ranking = self._rank_all(k) if leading is None else self._rank_by(leading, k)
+        return ranking._replace(proven=ranking.proven & self.scores_exactly)
+
+    def _rank_all(self, k: int) -> Ranking:
         mixture = self._flatten()
         if self.n_outcomes <= _FEW:
             ranking = mixture._in_blocks(rows_per_block(_FEW), lambda part: part.to_atoms(_FEW)._top_k(k))
@@ -211,7 +219,36 @@ class Mixture(JointDistribution):
             chains = sum(isinstance(part, Autoregressive) for part in mixture.components)
             step = rows_per_block(chains * self.search.max_nodes) if chains else len(self)
             ranking = mixture._in_blocks(max(_BLOCK, step), lambda part: part._search(k))
-        return ranking._replace(proven=ranking.proven & self.scores_exactly)
+        return ranking
+
+    def _leading(self) -> int | None:
+        """Return the component that has nearly all weight in every row, if there is one."""
+        first = int(self.log_weights[0].argmax())
+        return first if len(self.components) == 2 and (self.log_weights[:, first] > _NEARLY).all() else None
+
+    def _rank_by(self, leading: int, k: int) -> Ranking:
+        """Rank the best outcomes of the leading component; rows in which others may be better are searched.
+
+        All others have at most the probability of the last of these in this component, and that of its mode
+        in the other.
+        """
+        best, other = self.components[leading].top_k(k + 1), self.components[1 - leading]
+        own, its = self.log_weights[:, leading], self.log_weights[:, 1 - leading]
+        there = best.codes[:, :, 0] != UNKNOWN
+        codes = np.where(there[..., None], best.codes, 0)
+        log_prob = np.logaddexp(
+            own[:, None] + best.log_prob, its[:, None] + other._log_prob(codes.transpose(1, 0, 2)).T
+        )
+        ranking = _ranked(best.codes, np.where(there, log_prob, -np.inf), k)._replace(proven=best.proven)
+        rest = np.logaddexp(own + best.log_prob[:, -1], its + other.mode().log_prob)
+        is_open = (ranking.log_prob[:, -1] < rest) & (
+            (best.codes.shape[1] < self.n_outcomes) | ~there.all(axis=1)
+        )
+        rows = np.flatnonzero(is_open & best.proven)
+        if len(rows) and self.scores_exactly:  # a search with estimates proves nothing
+            for whole, part in zip(ranking, self._take(rows)._rank_all(k), strict=True):
+                whole[rows] = part
+        return ranking
 
     def _rank_single(self, k: int) -> Ranking:
         n, m = len(self), self.n_variables

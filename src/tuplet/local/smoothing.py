@@ -13,8 +13,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from tuplet.core.typing import UNKNOWN, Codes, Floats
+
+_ROUNDING = 1e-9
+"""Relative error of probabilities that may be due to rounding."""
 
 
 def label_counts(codes: Codes, card: int, weight: Floats | None = None) -> Floats:
@@ -50,9 +54,24 @@ def with_pseudo_row(proba: Floats, share: Floats) -> Floats:
     return proba
 
 
+def has_bound(proba: Floats, share: Floats, counts: Floats) -> npt.NDArray[np.bool_]:
+    """Return the rows (n,) in which no label that was seen has a probability (n, k) below its share."""
+    return np.asarray((proba[:, counts > 0] >= (1.0 - _ROUNDING) * share[counts > 0]).all(axis=1))
+
+
 def bounded_tables(weights: Sequence[Floats], counts: Sequence[Floats]) -> list[Floats]:
-    """Return log-probabilities (n, k_j) with the pseudo-row, from unnormalised probabilities (n, k_j)."""
-    return [
-        np.log(with_pseudo_row(table / table.sum(axis=1, keepdims=True), pseudo_row(each)))
-        for table, each in zip(weights, counts, strict=True)
-    ]
+    """Return log-probabilities (n, k_j), with the pseudo-row in the rows that would be below its share.
+
+    Parameters
+    ----------
+    weights : sequence of arrays (n, k_j)
+        Probabilities that need not add up to one.
+    counts : sequence of arrays (k_j,)
+    """
+    answer = []
+    for table, each in zip(weights, counts, strict=True):
+        proba, share = table / table.sum(axis=1, keepdims=True), pseudo_row(each)
+        below = ~has_bound(proba, share, each)
+        proba[below] = with_pseudo_row(proba[below], share)
+        answer.append(np.log(proba, out=proba))
+    return answer

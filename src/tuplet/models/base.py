@@ -23,7 +23,13 @@ from tuplet.local.ordered_variables import suited_to_order
 from tuplet.local.smoothing import label_counts
 from tuplet.losses.base import Loss
 from tuplet.metrics.decisions import exact_match
-from tuplet.models.validation import row_index, validate_features, validate_groups, validate_weights
+from tuplet.models.validation import (
+    row_index,
+    validate_features,
+    validate_groups,
+    validate_weights,
+    warn_many_integers,
+)
 from tuplet.prediction.joint import JointPrediction
 from tuplet.space.classes import ClassSpace
 from tuplet.space.containers import listing, open_table, require_same_order
@@ -163,6 +169,7 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
             X = self._validate(X, self._checked_estimators(names), reset=True)
             space = ClassSpace.from_labels(y)
             codes = space.encode(y)
+            warn_many_integers(space, len(codes), type(self).__name__)
             self._require_labels(space, codes)
             if n_rows(X) != len(codes):
                 raise InputError(

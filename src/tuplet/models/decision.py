@@ -15,6 +15,16 @@ from tuplet.losses.registry import get_loss
 from tuplet.metrics.decisions import exact_match
 from tuplet.prediction.joint import JointPrediction
 
+_SHARED = (
+    "space_",
+    "classes_",
+    "n_features_in_",
+    "feature_names_in_",
+    "n_samples_fit_",
+    "label_counts_",
+)
+"""Attributes of the fitted model that are attributes of the classifier, too."""
+
 
 @final
 class DecisionClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
@@ -55,7 +65,7 @@ class DecisionClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         get_loss(self.loss)
         given = {} if groups is None else {"groups": groups}  # other models may have no parameter groups
         self.estimator_ = clone(self.estimator).fit(X, y, sample_weight, **given)
-        for name in ("space_", "classes_", "n_features_in_", "feature_names_in_", "n_samples_fit_"):
+        for name in _SHARED:
             self.__dict__.pop(name, None)  # of an earlier fit
             if hasattr(self.estimator_, name):
                 setattr(self, name, getattr(self.estimator_, name))

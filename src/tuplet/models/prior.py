@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from tuplet.core.exceptions import InputError, IntractableError
+from tuplet.core.exceptions import InputError
 from tuplet.core.parameters import declare
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.atoms import Atoms
@@ -90,6 +90,24 @@ class PriorClassifier(JointClassifier):
         return tags
 
 
+def training_frequencies(model: JointClassifier) -> PriorClassifier | None:
+    """Return the frequencies of the labels that a fitted model was trained with, as a model of its own.
+
+    The baseline that scores of the model are compared with; None if the labels are not known, as of a
+    network from a file of another program.
+    """
+    if getattr(model, "label_counts_", None) is None:
+        return None
+    prior = PriorClassifier("marginals")
+    for name in ("n_features_in_", "feature_names_in_", "mixed_features_", "text_features_"):
+        if hasattr(model, name):
+            setattr(prior, name, getattr(model, name))
+    prior.space_, prior.classes_, prior.encoder_ = model.space_, model.classes_, None
+    prior.label_counts_ = model.label_counts_
+    prior.log_marginals_ = log_marginals(model.label_counts_)
+    return prior
+
+
 # -- combinations of labels --------------------------------------------------------------------------------
 
 
@@ -166,33 +184,10 @@ def with_unseen(joint: JointDistribution, mass: float, marginals: list[Floats]) 
 def bounded_joint(joint: JointDistribution, counts: Sequence[Floats]) -> JointDistribution:
     """Return a distribution with the pseudo-row of labels with these counts (k_j,).
 
-    See `tuplet.local.smoothing`. With N rows, every marginal is then at least f_j(y_j) / (N + 1), and every
-    outcome prod_j f_j(y_j) / (N + 1).
+    See `tuplet.local.smoothing`; for models without tables p(y_j | x, parents) that could have one each. With
+    N rows, every marginal is then at least f_j(y_j) / (N + 1), and every outcome prod_j f_j(y_j) / (N + 1).
     """
     return with_unseen(joint, least_mass(counts), log_marginals(counts))
-
-
-def bounded_graph(graph: FactorGraph, counts: Sequence[Floats]) -> JointDistribution:
-    """Return a graph whose tables cannot have pseudo-rows, with one in the rows that need it.
-
-    A product of factors has no tables p(y_j | x, parents), so the pseudo-row can only be added to the joint
-    distribution, which then is a graph no longer: its mode must be searched for, and there is no exact
-    entropy. So it is added where a marginal is less than f_j(y_j) / (N + 1), which is rare inside the range
-    of the training rows. A graph whose sums do not fit into memory remains as it is.
-    """
-    least = least_mass(counts)
-    try:
-        marginals = graph.marginals()
-    except IntractableError:
-        return graph
-    enough = np.ones(len(graph), dtype=bool)
-    for table, each in zip(marginals, counts, strict=True):
-        enough &= (table >= least * smoothed_frequencies(each)).all(axis=1)
-    if enough.all():
-        return graph
-    weights = np.where(enough[:, None], [1.0, 0.0], [1.0 - least, least])
-    with np.errstate(divide="ignore"):
-        return Mixture(np.log(weights), (graph, independent(log_marginals(counts), len(graph))))
 
 
 def least_mass(counts: Sequence[Floats]) -> float:

@@ -11,12 +11,16 @@ import pandas as pd
 from scipy.sparse import issparse
 from sklearn.utils.validation import validate_data
 
-from tuplet.core.exceptions import InputError, TupletWarning
+from tuplet.core.exceptions import InputError, TupletWarning, warn_outside
 from tuplet.core.typing import Codes, Floats
+from tuplet.space.classes import ClassSpace
 from tuplet.space.containers import listing
 from tuplet.space.features.estimators import name_of
 from tuplet.space.features.inputs import Features, as_floats, as_pandas, number_columns, require_finite
 from tuplet.space.features.reading import warn_of_counters
+
+_MANY_INTEGERS = 50
+"""Whole numbers among the labels of one variable beyond which they may be quantities."""
 
 
 class _NotNumbersError(InputError, TypeError):
@@ -151,6 +155,27 @@ def _is_text(column: pd.Series) -> bool:
 def row_index(X: Any) -> pd.Index | None:
     """Return the names of the rows of X (or of labels or weights), which only pandas has."""
     return X.index if isinstance(X, (pd.DataFrame, pd.Series)) else None
+
+
+def warn_many_integers(space: ClassSpace, n: int, model: str) -> None:
+    """Warn of class variables whose labels are so many whole numbers that they rather are quantities.
+
+    Parameters
+    ----------
+    space : ClassSpace
+    n : int
+        Number of training rows.
+    model : str
+        For the message.
+    """
+    for name, values in zip(space.names, space.categories, strict=True):
+        if values.dtype.kind in "iu" and len(values) > max(_MANY_INTEGERS, n / 10):
+            warn_outside(
+                f"{model}: the class variable {name!r} has {len(values):,} different whole numbers in {n:,}"
+                " rows; each is a label of its own. If it is a quantity, cut it into a few intervals, for"
+                " example with pandas.qcut, or use a regression.",
+                TupletWarning,
+            )
 
 
 def validate_weights(sample_weight: Any, n: int) -> Floats | None:

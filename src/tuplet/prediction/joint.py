@@ -12,7 +12,13 @@ import numpy.typing as npt
 import pandas as pd
 
 from tuplet.core.delegates import delegate
-from tuplet.core.exceptions import ImpossibleEvidenceError, InputError, TupletError
+from tuplet.core.exceptions import (
+    ImpossibleEvidenceError,
+    InputError,
+    TupletError,
+    TupletWarning,
+    warn_outside,
+)
 from tuplet.core.typing import UNKNOWN, Codes, Floats, Seed
 from tuplet.joint.autoregressive import Autoregressive
 from tuplet.joint.base import JointDistribution, warn_unproven
@@ -24,6 +30,7 @@ from tuplet.prediction.dependence import conditional_dependence
 from tuplet.prediction.queries import (
     check_count,
     encode_known,
+    encode_seen,
     known_text,
     read_loss,
     row_positions,
@@ -207,6 +214,17 @@ class JointPrediction:
         Y : labels as in training, or a mapping of names to labels
             Missing labels are summed out, so a partial set of labels is fine. In a mapping, a value is one
             label for all rows or one label per row.
+
+        Returns
+        -------
+        array, shape (n,)
+            Minus infinity in rows with a label that was not there in training, with a warning. A single such
+            label for all rows is an error. All other rows have finite values; see `JointClassifier`.
+
+        Warns
+        -----
+        TupletWarning
+            With the number of rows whose labels were not there in training.
         """
         return self._log_prob(Y, "log_prob")
 
@@ -216,10 +234,17 @@ class JointPrediction:
         return np.exp(self._log_prob(Y, "prob"))
 
     def _log_prob(self, Y: Any, query: str) -> Floats:
-        codes = encode_known(self.space, Y, len(self), query, self.index)
+        codes, unseen = encode_seen(self.space, Y, len(self), query, self.index)
         answer = np.minimum(self.distribution.log_prob(codes), 0.0)  # a sum may exceed one by rounding
-        if (codes == UNKNOWN).any() or not self.distribution.scores_exactly:
+        if (codes == UNKNOWN)[~unseen].any() or not self.distribution.scores_exactly:
             warn_estimated(query, self.distribution, measure=False)
+        if unseen.any():
+            warn_outside(
+                f"{query}: {unseen.sum():,} of {len(self):,} rows have labels that were not there in"
+                " training; their probability is zero.",
+                TupletWarning,
+            )
+            answer[unseen] = -np.inf
         return answer
 
     @_named

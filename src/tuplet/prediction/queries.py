@@ -10,15 +10,21 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from tuplet.core.exceptions import ApproximationWarning, InputError, NoSuchRowError, warn_outside
+from tuplet.core.exceptions import (
+    ApproximationWarning,
+    InputError,
+    LabelError,
+    NoSuchRowError,
+    warn_outside,
+)
 from tuplet.core.typing import UNKNOWN, Codes
 from tuplet.joint.autoregressive import Autoregressive
 from tuplet.joint.base import JointDistribution
 from tuplet.losses.base import Loss
 from tuplet.losses.registry import get_loss
 from tuplet.space.classes import ClassSpace
-from tuplet.space.containers import listing, require_same_order
-from tuplet.space.labels import show
+from tuplet.space.containers import listing, open_table, require_same_order
+from tuplet.space.labels import seen_codes, show
 
 _REMEDY = "; ChainClassifier(engine=MonteCarlo(size=...)) narrows it, Enumerate(limit=...) is exact"
 
@@ -100,6 +106,31 @@ def encode_known(
             _check_length(len(column), repr(name), n_rows, query)
         codes[:, space.position(name)] = column
     return codes
+
+
+def encode_seen(
+    space: ClassSpace, known: Any, n_rows: int, query: str, index: pd.Index | None = None
+) -> tuple[Codes, npt.NDArray[np.bool_]]:
+    """Return what `encode_known` returns, and the rows (n,) with labels that are not in the space.
+
+    Such labels are `UNKNOWN`. A single label for all rows must be in the space.
+    """
+    try:
+        return encode_known(space, known, n_rows, query, index), np.zeros(n_rows, dtype=bool)
+    except LabelError:
+        columns = _named_columns(space, known, query)
+        if columns is None:
+            columns = dict(zip(space.names, space._match(open_table(known)), strict=True))
+        elif not all(map(pd.api.types.is_list_like, columns.values())):
+            raise
+    codes = np.full((n_rows, space.n_variables), UNKNOWN, dtype=np.intp)
+    unseen = np.zeros(n_rows, dtype=bool)
+    for name, values in columns.items():
+        j, column = space.position(name), open_table(values).columns[0]
+        _check_length(len(column), repr(name), n_rows, query)
+        codes[:, j], strange = seen_codes(column, space.categories[j])
+        unseen |= strange
+    return codes, unseen
 
 
 def known_text(space: ClassSpace, codes: Codes) -> str:

@@ -207,13 +207,23 @@ def encode(column: Any, categories: np.ndarray, name: str) -> Codes:
     LabelError
         If a label is not among the categories.
     """
+    codes, unseen = seen_codes(column, categories)
+    if unseen.any():
+        values, missing = present_and_missing(column)
+        raise LabelError(_unseen(values[unseen[~missing]], categories, name))
+    return codes
+
+
+def seen_codes(column: Any, categories: np.ndarray) -> tuple[Codes, npt.NDArray[np.bool_]]:
+    """Return the codes (n,) of a column, and where its labels are not among the categories.
+
+    There, and where a label is missing, the code is `UNKNOWN`.
+    """
     values, missing = present_and_missing(column)
     positions = _lookup(values, categories)
-    if (positions < 0).any():
-        raise LabelError(_unseen(values[positions < 0], categories, name))
-    codes = np.full(len(missing), UNKNOWN, dtype=np.intp)
-    codes[~missing] = positions
-    return codes
+    codes, unseen = np.full(len(missing), UNKNOWN, dtype=np.intp), np.zeros(len(missing), dtype=bool)
+    codes[~missing], unseen[~missing] = positions, positions < 0
+    return codes, unseen
 
 
 def _lookup(values: np.ndarray, categories: np.ndarray) -> Codes:

@@ -27,7 +27,7 @@ from tuplet.joint.inference.factor import Factor
 from tuplet.local.logistic import fit_scaler
 from tuplet.local.stacked import Link, fit_links, log_proba_alone
 from tuplet.models.base import JointClassifier
-from tuplet.models.prior import bounded_graph
+from tuplet.models.prior import bounded_joint
 from tuplet.space.features.encoding import ColumnChoices
 from tuplet.space.features.inputs import Features, n_rows, require_size
 
@@ -241,7 +241,7 @@ class OutputCodingClassifier(JointClassifier):
         factors = [Factor((j,), table) for j, table in enumerate(tables)]
         factors += self._pairs(precision)
         graph = FactorGraph(self.space_.cards, factors, n=n_rows(X), engine=self._engine())
-        return bounded_graph(graph, self.label_counts_)
+        return bounded_joint(graph, self.label_counts_)
 
     def _pairs(self, precision: Floats) -> list[Factor]:
         """What two labels that are both 1 add to the distance between codes, with its sign turned."""

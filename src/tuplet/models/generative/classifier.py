@@ -38,7 +38,7 @@ from tuplet.models.generative.tables import (
     known_factors,
     touched_families,
 )
-from tuplet.models.prior import bounded_graph
+from tuplet.models.prior import bounded_joint
 from tuplet.space.classes import ClassSpace
 from tuplet.space.containers import listing
 from tuplet.space.features.discrete import DiscreteColumns
@@ -263,7 +263,7 @@ class GenerativeBayesNetClassifier(JointClassifier):
         factors = [Factor(scope, table) for scope, table in tables.items()]
         engine = Exact() if self.engine is None else self.engine
         graph = FactorGraph(self.space_.cards, factors, n_rows(X), engine=engine)
-        return graph if self.label_counts_ is None else bounded_graph(graph, self.label_counts_)
+        return graph if self.label_counts_ is None else bounded_joint(graph, self.label_counts_)
 
     # -- reading the model --------------------------------------------------------------------------------
 

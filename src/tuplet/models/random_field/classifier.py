@@ -28,7 +28,7 @@ from tuplet.local.columns import Scaling
 from tuplet.local.logistic import fit_scaler
 from tuplet.models.base import JointClassifier
 from tuplet.models.given_edges import edge_positions
-from tuplet.models.prior import bounded_graph
+from tuplet.models.prior import bounded_joint
 from tuplet.models.random_field.field import FieldWeights, PairwiseField
 from tuplet.models.random_field.likelihood import (
     EliminationLikelihood,
@@ -273,7 +273,7 @@ class RandomFieldClassifier(JointClassifier):
             for edge, table in zip(self.edges_, self._full_pairs(scores.pair), strict=True)
         ]
         graph = FactorGraph(self.space_.cards, factors, n=n_rows(X), engine=self.engine_)
-        return bounded_graph(graph, self.label_counts_)
+        return bounded_joint(graph, self.label_counts_)
 
     def _full_single(self, j: int, table: Floats) -> Floats:
         """A variable's log-table (k_j, n), from that of the values that were seen."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Any, Literal, final, get_args
 
@@ -11,16 +11,16 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from tuplet.core.delegates import delegate
-from tuplet.core.exceptions import InputError
+from tuplet.core.exceptions import InputError, IntractableError
 from tuplet.core.parameters import Whole, declare
 from tuplet.core.progress import Show
 from tuplet.core.typing import UNKNOWN, Codes, Floats, Seed
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
 from tuplet.joint.mixture import Mixture
-from tuplet.local.smoothing import smoothed_frequencies
+from tuplet.local.smoothing import has_bound, smoothed_frequencies
 from tuplet.models.base import JointClassifier
-from tuplet.models.prior import bounded_graph
+from tuplet.models.prior import independent, least_mass, log_marginals
 from tuplet.models.rules.calibration import CalibrationKind, Calibrator, learn_calibrator
 from tuplet.models.rules.changes import ChangeableRules, KnowledgeBase
 from tuplet.models.rules.expert_rules import ExpertRules, compile_expert_rules, learn_beside
@@ -266,9 +266,9 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
             beliefs |= source.beliefs(X, self.space_)
         factors = compile_rules(self.rules_, self.space_)
         graph = rule_graph(self._calibrated(beliefs, n_rows(X)), factors)
-        # What a rule excludes stays excluded.
-        is_soft = all(0 < factor.p < 1 for factor in factors)
-        return bounded_graph(graph, self.label_counts_) if is_soft else graph
+        # What a rule excludes stays excluded, and beliefs that come from elsewhere stay as they are.
+        exempt = any(factor.p in (0, 1) for factor in factors) or any(each.prefit for each in self.sources_)
+        return graph if exempt else _bounded(graph, self.label_counts_)
 
     @property
     def _note(self) -> str:
@@ -361,3 +361,25 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
         model.sources_ = [kept for source in self.sources_ if (kept := source.without(name)) is not None]
         model.calibrators_ = {key: each for key, each in self.calibrators_.items() if key != name}
         return model
+
+
+def _bounded(graph: FactorGraph, counts: Sequence[Floats]) -> JointDistribution:
+    """Return a graph of rules with the pseudo-row of labels with these counts (k_j,), in rows that need it.
+
+    Beliefs have pseudo-rows, but rules may multiply small beliefs. Where a marginal is less than
+    f_j(y_j) / (N + 1), the joint distribution gets another one; in all other rows it is what the rules say.
+    A graph whose sums do not fit into memory remains as it is.
+    """
+    least = least_mass(counts)
+    try:
+        marginals = graph.marginals()
+    except IntractableError:
+        return graph
+    enough = np.ones(len(graph), dtype=bool)
+    for table, each in zip(marginals, counts, strict=True):
+        enough &= has_bound(table, least * smoothed_frequencies(each), each)
+    if enough.all():
+        return graph
+    weights = np.where(enough[:, None], [1.0, 0.0], [1.0 - least, least])
+    with np.errstate(divide="ignore"):
+        return Mixture(np.log(weights), (graph, independent(log_marginals(counts), len(graph))))

@@ -60,7 +60,10 @@ class InputRange:
         if not sparse.issparse(X) and n_rows(X):
             below, above = _fences(X, weight)
             # Columns without a bulk, such as rare 0/1 columns, have NaN here and keep their extremes.
-            low, high = np.fmax(low, below), np.fmin(high, above)
+            has_outliers = np.flatnonzero((low < below) | (high > above))
+            inside = np.asarray(X)[:, has_outliers].astype(float)
+            inside[(inside < below[has_outliers]) | (inside > above[has_outliers])] = np.nan
+            low[has_outliers], high[has_outliers] = _extremes(inside)
         with np.errstate(over="ignore"):
             width = high - low
             return cls(low - width, high + width)

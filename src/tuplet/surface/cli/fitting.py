@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.dummy import DummyClassifier
 from sklearn.model_selection import TimeSeriesSplit
 
 from tuplet.core.exceptions import InputError
@@ -21,7 +20,7 @@ from tuplet.io.dataset import Dataset
 from tuplet.io.saved_models.files import require_skops, save_model
 from tuplet.metrics.decisions import exact_match
 from tuplet.metrics.scorers import get_scorer
-from tuplet.models.independent import IndependentClassifier
+from tuplet.models.prior import training_frequencies
 from tuplet.prediction.joint import JointPrediction
 from tuplet.space.classes import ClassSpace
 from tuplet.space.containers import listing
@@ -110,7 +109,7 @@ def _scores_of(answer: CachedPrediction, X: Any, Y: pd.DataFrame) -> dict[str, f
 
 
 def evaluate_model(model: Any, path: str, format: str | None, as_json: bool) -> None:
-    """Print scores, with those of the label frequencies as a baseline."""
+    """Print scores, with those of the label frequencies of the training rows as a baseline."""
     columns = ModelColumns(model)
     frame = columns.whole(path, format)
     X, Y = columns.features_of(frame, path), columns.labels_of(frame, path)
@@ -121,13 +120,11 @@ def evaluate_model(model: Any, path: str, format: str | None, as_json: bool) -> 
         answers = {"rows": len(Y), "scores": ours, "accuracy": each}
         sys.stdout.write(json.dumps(answers, indent=2) + "\n")
         return
-    # Of single labels: with many variables, frequencies of combinations would memorise the rows.
-    frequencies = IndependentClassifier(DummyClassifier(strategy="prior")).fit(X, Y)
-    floor = _scores_of(CachedPrediction(frequencies, X), X, Y)
+    frequencies = training_frequencies(model)
+    floor = {} if frequencies is None else _scores_of(CachedPrediction(frequencies, X), X, Y)
     console = result_console()
     about = _SCORES | _ORDERED
-    # The labels of a file without types, and so of the baseline, are not ordered.
-    beside = {name: f"{floor[name]:.3f}" if name in floor else "" for name in ours}
+    beside = {name: f"{floor[name]:.3f}" if name in floor else "unknown" for name in ours}
     rows = [(name, about[name], f"{ours[name]:.3f}", beside[name]) for name in ours]
     where = "standard input" if path == "-" else path
     print_table(f"{where}: {len(Y):,} rows", ["score", "meaning", "model", "baseline"], rows, left=2)

@@ -19,6 +19,7 @@ from tuplet.io.tables.table import as_label
 from tuplet.losses.base import Loss
 from tuplet.prediction.dependence import mean_information
 from tuplet.prediction.joint import JointPrediction
+from tuplet.prediction.truth import read_truth
 from tuplet.space.classes import ClassSpace
 from tuplet.space.containers import listing
 from tuplet.space.words import chance_text, combination_texts, is_yes_no
@@ -321,10 +322,10 @@ def _truth(console: Any, prediction: JointPrediction, Y: pd.DataFrame) -> None:
         return
     labels = ", ".join(f"{name}={value}" for name, value in known.iloc[0].head(8).items())
     more = f" and {known.shape[1] - 8} more" if known.shape[1] > 8 else ""
-    try:
-        chance = f"probability {chance_text(float(prediction.prob(Y)[0]))}"
-    except LabelError:
+    if read_truth(Y, prediction.space, 1, prediction.index).unseen.any():
         chance = "some of these labels are unknown to the model"
+    else:
+        chance = f"probability {chance_text(float(prediction.prob(Y)[0]))}"
     console.print(f"\nLabels in the file: {labels}{more}; {chance}.", markup=False)
 
 

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from tuplet.core.atomic_files import write_bytes
 from tuplet.core.exceptions import InputError
 from tuplet.losses.base import Loss
+from tuplet.models.prior import training_frequencies
 from tuplet.prediction.joint import JointPrediction
 from tuplet.prediction.queries import check_count, read_loss
 from tuplet.prediction.truth import Truth, read_truth
@@ -72,7 +73,9 @@ def _with_rows(
     sections = [about_rows]
     if truth is not None:
         n_fit = getattr(model, "n_samples_fit_", None)
-        sections += attempt("Scores", lambda: score_section(prediction, Y, truth, loss, n_fit))
+        frequencies = training_frequencies(model)
+        baseline = None if frequencies is None else frequencies.predict_joint(X)
+        sections += attempt("Scores", lambda: score_section(prediction, baseline, Y, truth, loss, n_fit))
         sections += attempt("Reliability", lambda: reliability_section(prediction, Y, truth))
     sections += _own_sections(model)
     sections += attempt("Dependence", lambda: dependence_section(prediction, codes))

@@ -9,8 +9,6 @@ import numpy.typing as npt
 import pandas as pd
 
 from tuplet.core.typing import UNKNOWN, Floats
-from tuplet.joint.graph import FactorGraph
-from tuplet.joint.inference.factor import Factor
 from tuplet.losses.base import Loss
 from tuplet.losses.registry import get_loss
 from tuplet.metrics.calibration import expected_calibration_error, marginal_calibration, mode_calibration
@@ -26,30 +24,34 @@ from tuplet.surface.pages.page import PlainTable, Section
 from tuplet.surface.plots.calibration import plot_calibration, plot_coverage
 from tuplet.surface.report.pieces import in_time, picture
 
-_MATCH = "exact match of the most probable combination"
-
 _COVERED, _BEST = 500, 20
 """Rows and combinations of the curve of coverage; finding many combinations of many labels takes long."""
 
 
 def score_section(
-    prediction: JointPrediction, Y: Any, truth: Truth, loss: str | Loss, n_fit: int | None
+    prediction: JointPrediction,
+    frequencies: JointPrediction | None,
+    Y: Any,
+    truth: Truth,
+    loss: str | Loss,
+    n_fit: int | None,
 ) -> Section:
-    """Return the section of the scores."""
-    frequencies = _frequencies(prediction, truth)
+    """Return the section of the scores, beside those of the frequencies of the training labels."""
     rows: dict[str, tuple[float, float, str]] = {}
     for name, better, score in _scores(prediction.space, loss):
-        rows[name] = score(Y, prediction), score(Y, frequencies), better
-    rows[_MATCH] = (rows[_MATCH][0], _favourite_match(truth), "higher")
+        baseline = np.nan if frequencies is None else score(Y, frequencies)
+        rows[name] = score(Y, prediction), baseline, better
     frame = pd.DataFrame.from_dict(
         rows, orient="index", columns=["this model", "baseline", "better is"]
     ).rename_axis("score")
+    if frequencies is None:
+        frame = frame.drop(columns="baseline")
     caption = f"Scores of {len(prediction):,} rows"
     tables = [PlainTable(frame, caption), _by_variable(prediction, frequencies, truth)]
-    return Section("Scores", _advice(prediction, n_fit), tables=tables)
+    return Section("Scores", _advice(prediction, n_fit, frequencies is not None), tables=tables)
 
 
-def _advice(prediction: JointPrediction, n_fit: int | None) -> str:
+def _advice(prediction: JointPrediction, n_fit: int | None, has_baseline: bool) -> str:
     """Return how to read the scores."""
     first = "Scores on training rows are too high; those on rows that were held out are meaningful."
     if n_fit == len(prediction):
@@ -59,8 +61,8 @@ def _advice(prediction: JointPrediction, n_fit: int | None) -> str:
         )
     estimates = estimate_text(prediction.distribution)
     second = f" Sums over combinations are not exact: {estimates}." if estimates else ""
-    baseline = "The baseline predicts the frequencies of the labels of these rows, whatever x is."
-    return f"{first}{second}\n\n{baseline}"
+    baseline = "The baseline predicts the frequencies of the training labels, whatever x is."
+    return f"{first}{second}\n\n{baseline}" if has_baseline else f"{first}{second}"
 
 
 def _scores(space: ClassSpace, loss: str | Loss) -> list[tuple[str, str, Any]]:
@@ -73,7 +75,7 @@ def _scores(space: ClassSpace, loss: str | Loss) -> list[tuple[str, str, Any]]:
         return hamming_score(Y, p.decide("hamming"), space=space)
 
     scores: list[tuple[str, str, Any]] = [
-        (_MATCH, "higher", match),
+        ("exact match of the most probable combination", "higher", match),
         ("share of labels that are right (Hamming score)", "higher", labels),
         ("joint log-likelihood per row", "higher", lambda Y, p: -joint_log_loss(Y, p)),
         ("log-loss per label", "lower", marginal_log_loss),
@@ -92,38 +94,18 @@ def _scores(space: ClassSpace, loss: str | Loss) -> list[tuple[str, str, Any]]:
     return scores
 
 
-def _frequencies(prediction: JointPrediction, truth: Truth) -> JointPrediction:
-    """Return a prediction of the frequencies of the labels, with one row added to each label."""
-    n, space = len(prediction), prediction.space
-    factors = []
-    for j, card in enumerate(space.cards):
-        known = truth.codes[:, j][truth.codes[:, j] != UNKNOWN]
-        counts = np.bincount(known, minlength=card) + 1.0
-        factors.append(Factor((j,), np.log(counts / counts.sum())[:, None]))
-    joint = FactorGraph(space.cards, factors, n, log_normalizer=0.0)
-    return JointPrediction(joint, space, prediction.index)
-
-
-def _favourite_match(truth: Truth) -> float:
-    """Return the share of rows that agree with the most frequent combination, as far as they are known."""
-    some = truth.known.any(axis=1)
-    whole = truth.codes[truth.known.all(axis=1) & ~truth.unseen.any(axis=1)]
-    if not len(whole):
-        return float("nan")
-    found, counts = np.unique(whole, axis=0, return_counts=True)
-    best = found[counts.argmax()]
-    return float(((truth.codes == best) | ~truth.known).all(axis=1)[some].mean())
-
-
-def _by_variable(prediction: JointPrediction, frequencies: JointPrediction, truth: Truth) -> PlainTable:
+def _by_variable(
+    prediction: JointPrediction, frequencies: JointPrediction | None, truth: Truth
+) -> PlainTable:
     columns: dict[str, Floats] = {}
     for name, each in (("", prediction), (" by frequency", frequencies)):
-        right, loss = _label_scores(each, truth)
-        columns[f"right{name}"], columns[f"log-loss{name}"] = right, loss
+        if each is not None:
+            columns[f"right{name}"], columns[f"log-loss{name}"] = _label_scores(each, truth)
     names = shorten(prediction.space.names, 48)
     frame = pd.DataFrame(columns, index=pd.Index(names, name="class variable"))
     order = ["right", "right by frequency", "log-loss", "log-loss by frequency"]
-    return PlainTable(frame[order], "Each class variable by itself")
+    shown = [name for name in order if name in frame]
+    return PlainTable(frame[shown], "Each class variable by itself")
 
 
 def _label_scores(prediction: JointPrediction, truth: Truth) -> tuple[Floats, Floats]:
