@@ -370,3 +370,17 @@ def test_what_is_no_list_of_models_is_an_error(models, message):
     X, y = penguins()
     with pytest.raises(InputError, match=message):
         JointStackingClassifier(models).fit(X, y)
+
+
+def test_only_two_folds_are_fitted_where_there_are_many_cells(monkeypatch):
+    monkeypatch.setattr("tuplet.models.stacking.classifier._MANY_CELLS", 1)
+    fitted = []
+    judged = judge
+    monkeypatch.setattr(
+        "tuplet.models.stacking.classifier.judge", lambda *task: fitted.append(task) or judged(*task)
+    )
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(60, 2)), rng.integers(2, size=(60, 2))
+    model = JointStackingClassifier([IndependentClassifier()], cv=5).fit(X, Y)
+    assert len(fitted) == 2
+    assert np.isfinite(model.log_likelihood_)

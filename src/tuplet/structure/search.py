@@ -7,7 +7,7 @@ apart, and dynamic programming over sets of variables.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, final, get_args
+from typing import Any, Literal, TypeAlias, final, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -163,7 +163,7 @@ def _any_width(
     take is better spent on narrow ones: up to the size that is solved exactly in any case, "auto" goes on.
     """
     m = scores.n_variables
-    again = {"random_state": rng, "deadline": deadline}
+    again: dict[str, Any] = {"random_state": rng, "deadline": deadline}
     start, reached = search_orders(scores, n_starts=_QUICK, start=listed_forest(scores), **again)
     is_wide = method == "auto" and m > _POSSIBLE and _is_too_wide(start, max_width)
     if not is_wide and 10 * m > _QUICK:
