@@ -253,7 +253,11 @@ class ShiftScorer:
             return self._both_kinds[0]
         self._choose({child})
         kinds = self._kinds(child, len(parents))
-        return max(kinds, key=lambda kind: self._scores.score(child, parents, [kind]))
+        return (
+            kinds[0]
+            if len(kinds) == 1
+            else max(kinds, key=lambda kind: self._scores.score(child, parents, [kind]))
+        )
 
     def _choose(self, children: set[int]) -> None:
         """Choose the kind of shifts of each child that has none."""

@@ -74,7 +74,8 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
     learner : "greedy" or "paper"
         See `learn_rules`.
     max_rules : int
-        Where "auto" stops at the latest.
+        Where "auto" stops at the latest; with more than 53 of the m class variables, at 3,200 / m rules. A
+        number as `n_rules` has no such limit.
     max_scope : int
         Most class variables in a learned rule.
     n_folds : int

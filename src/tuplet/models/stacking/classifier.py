@@ -42,8 +42,8 @@ class JointStackingClassifier(JointClassifier):
         Any models of Tuplet.
     cv : int, splitter, or iterable of (train, test)
         How rows are held out. Given a number, the fold of a row follows from the row, or from its group, so
-        that neither the order of the rows nor a seed matters; of more than 32,768 rows, models are fitted to
-        and judged by as many of the folds as hold out so many rows. Any splitter of scikit-learn: those of
+        that neither the order of the rows nor a seed matters; some of the folds do where there are more than
+        32,768 rows, or very many class variables and features. Any splitter of scikit-learn: those of
         groups get the `groups` of `fit`, stratified ones the combinations of labels as classes. A splitter
         need not hold out all rows (`TimeSeriesSplit`); models are judged by those that it does.
     gate : bool
@@ -140,7 +140,7 @@ class JointStackingClassifier(JointClassifier):
         folds = folds_of(rows, self.cv)
         if isinstance(self.cv, (int, np.integer)):
             # A gate is judged by the folds itself, so one of them would not do.
-            folds = enough_folds(folds, len(rows), at_least=2 if self.gate else 1)
+            folds = enough_folds(folds, rows, at_least=2 if self.gate else 1)
         judged = self._judge_all(models, rows, folds)
         blend = find_blend(rows, folds, judged, gate=self.gate, temperature=self.temperature)
         self._keep(blend)

@@ -369,8 +369,9 @@ class LogisticTreeLearner:
         )
         fitted = None if start or weight is not rows.weight else self._shifts.get((i, parent))
         if fitted is None:
-            C = self.strengths[2]
-            fitted = Shifts.fit(columns, given, y, blocks, q, card, weight, C=C, start=start)
+            # A step of EM need not reach the maximum, and the next one goes on from where it ends.
+            how: Any = {"C": self.strengths[2]} if start is None else {"C": self.strengths[2], "tol": ROUGHLY}
+            fitted = Shifts.fit(columns, given, y, blocks, q, card, weight, start=start, **how)
         if weight is rows.weight:
             self._shifts[i, parent] = fitted
         own = fitted.own_log_proba(columns, given, y, blocks, card)

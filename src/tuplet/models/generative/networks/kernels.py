@@ -489,31 +489,29 @@ def _find(data: Data, pool: Pool, child: int, key: np.uint64, parents: Ints) -> 
 
 
 @inner()
-def _fill_cost(near: Bools, v: int) -> int:
-    """Return the edges that eliminating v adds, and its neighbours, as one number to be compared."""
+def _fill_cost(near: Bools, v: int, around: Ints) -> int:
+    """See `tuplet.structure.kernels`: edges that eliminating v adds, and its neighbours, as one number."""
     degree = missing = 0
     for a in range(len(near)):
         if near[v, a]:
+            for k in range(degree):
+                missing += not near[a, around[k]]
+            around[degree] = a
             degree += 1
-            for b in range(a):
-                missing += near[v, b] and not near[a, b]
     return missing * len(near) + degree
 
 
-@entry("b2 i")
-def width_of(graph: Bools, limit: int) -> int:
-    """Min-fill width of an undirected graph (s, s): fewest new edges, fewest neighbours, lowest index.
-
-    The answer is some number above the limit as soon as it is known to be above it.
-    """
+@inner()
+def _width_of(graph: Bools, limit: int) -> int:
+    """See `tuplet.structure.kernels.width_of`; once more, since kernels call only what their own file has."""
     s = len(graph)
     near = np.empty((s, s), np.bool_)
     for a in range(s):
         for b in range(s):
             near[a, b] = graph[a, b]
-    cost, touched = np.empty(s, np.int64), np.empty(s, np.bool_)
+    cost, touched, around = np.empty(s, np.int64), np.empty(s, np.bool_), np.empty(s, np.int64)
     for v in range(s):
-        cost[v] = _fill_cost(near, v)
+        cost[v] = _fill_cost(near, v, around)
     width = 0
     for _ in range(s):
         v = 0
@@ -537,7 +535,7 @@ def width_of(graph: Bools, limit: int) -> int:
         cost[v] = 1 << 60
         for u in range(s):
             if touched[u] and cost[u] < 1 << 60:
-                cost[u] = _fill_cost(near, u)
+                cost[u] = _fill_cost(near, u, around)
     return width
 
 
@@ -571,7 +569,7 @@ def _fits_width(rules: Rules, label: Ints, graph: Bools, clique: Ints, n: int, j
                     member[b] == j and member[a] == clique[c]
                 )
                 part[a, b] = part[a, b] or joined
-    return width_of(part, rules.max_width) <= rules.max_width
+    return _width_of(part, rules.max_width) <= rules.max_width
 
 
 @inner()

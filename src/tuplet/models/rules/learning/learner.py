@@ -28,6 +28,9 @@ Learner = Literal["greedy", "paper"]
 _MOST_CELLS = 2**20
 """Cells of one row that given rules may need where rules are learned beside them: there are many passes."""
 
+_RULES_OF_LABELS, _FEWEST = 3_200, 10
+"""Product of rules and class variables at which "auto" stops, and the rules that it tries in any case."""
+
 _PATIENCE = 5
 """Rules in vain after which no more are tried."""
 
@@ -117,7 +120,8 @@ def learn_rules(
         not better than no rules by more than a standard error. A number is the most that are learned: a rule
         that does not add `settings.least_gain` is none.
     max_rules : int
-        Where "auto" stops at the latest.
+        Where "auto" stops at the latest; with more than 53 of the m class variables, at 3,200 / m rules,
+        since each takes longer to find the more there are.
     learner : "greedy" or "paper"
         "greedy" adds one rule after the other; "paper" starts from random scopes and follows the gradient.
     settings : SearchSettings, optional
@@ -234,7 +238,8 @@ class _Search:
         if self.n_rules != "auto":
             return tuple(range(1, self.n_rules + 1)) if self.learner == "greedy" else (self.n_rules,)
         if self.learner == "greedy":
-            return tuple(range(1, self.max_rules + 1))
+            most = max(_FEWEST, _RULES_OF_LABELS // len(self.evidence.cards))
+            return tuple(range(1, min(self.max_rules, most) + 1))
         return tuple(size for size in _PAPER_SIZES if size <= self.max_rules)
 
     @property
