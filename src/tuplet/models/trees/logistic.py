@@ -16,7 +16,16 @@ from tuplet.joint.inference.factor import Factor
 from tuplet.local.columns import Prepared, PrincipalColumns, SparseColumns, StandardisedRows, prepare_columns
 from tuplet.local.cross_fitting import inner_folds
 from tuplet.local.families import Parametrisation
-from tuplet.local.penalties import GRID, N_JUDGED, Shares, Target, best_on_grid, choose_strength, fold_shares
+from tuplet.local.penalties import (
+    GRID,
+    N_JUDGED,
+    ROUGHLY,
+    Shares,
+    Target,
+    best_on_grid,
+    choose_strength,
+    fold_shares,
+)
 from tuplet.local.row_samples import SAMPLE_SIZE, sample_rows
 from tuplet.local.shifts import Baseline, Shifts, bounded_log_proba
 from tuplet.models.trees.edge_scores import (
