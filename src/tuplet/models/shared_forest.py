@@ -12,7 +12,7 @@ from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.tree._tree import Tree
 
 from tuplet.core.exceptions import InputError
-from tuplet.core.limits import LISTED_CELLS, row_blocks
+from tuplet.core.limits import LISTED_CELLS, PASS_CELLS, row_blocks
 from tuplet.core.parameters import declare
 from tuplet.core.typing import UNKNOWN, Codes, Floats, Seed
 from tuplet.joint.atoms import Atoms
@@ -135,21 +135,26 @@ class SharedForestClassifier(JointClassifier):
 
     def _learn_leaves(self, X: Features, pattern: Codes, weight: Floats, some: Codes) -> Floats:
         """Learn the label patterns of every leaf; return what some rows meet in trees not grown on them."""
-        n, n_nodes, tables, others = len(pattern), 0, [], []
+        n, n_nodes, first, members, tables, others = len(pattern), 0, 0, [], [], []
         # Forests of scikit-learn before 1.9 draw rows evenly and weigh them; later ones draw them by their
         # weights, which they then keep.
         even = np.ones(n) if hasattr(self.forest_, "_sample_weight") else weight
-        for each, drawn in zip(self.forest_.estimators_, self.forest_.estimators_samples_, strict=True):
+        trees = self.forest_.estimators_
+        for each, drawn in zip(trees, self.forest_.estimators_samples_, strict=True):
             times = np.bincount(drawn, minlength=n)
             inside, outside = np.flatnonzero(times), np.flatnonzero(times[some] == 0)
-            leaves = each.tree_.apply(X[np.concatenate([inside, some[outside]])])
-            shape = each.tree_.node_count, len(self._patterns)
-            weights = times[inside] * even[inside]
-            tables.append(_leaf_table(leaves[: len(inside)], pattern[inside], weights, shape))
-            others.append((leaves[len(inside) :] + n_nodes, outside))
+            leaves = each.tree_.apply(X[np.concatenate([inside, some[outside]])]) + n_nodes
+            members.append((leaves[: len(inside)] - first, pattern[inside], times[inside] * even[inside]))
+            others.append((leaves[len(inside) :], outside))
             n_nodes += each.tree_.node_count
-        self._table = sparse.vstack(tables, format="csr")
-        self._table.data /= len(tables)
+            # A table for some trees at a time: of a million rows, all members are half of the data.
+            if each is trees[-1] or sum(len(part[0]) for part in members) > PASS_CELLS:
+                places, kinds, weights = (np.concatenate(part) for part in zip(*members, strict=True))
+                shape = n_nodes - first, len(self._patterns)
+                tables.append(_leaf_table(places, kinds, weights, shape))
+                first, members = n_nodes, []
+        self._table = tables[0] if len(tables) == 1 else sparse.vstack(tables, format="csr")
+        self._table.data /= len(trees)
         tables.clear()
         met = np.zeros((len(some), len(self._patterns)))
         for leaves, rows in others:
