@@ -56,7 +56,7 @@ def compare(
     cv : int, "split", "shipped", splitter or iterable of (train, test) positions
         A number makes iterative-stratified folds (`StratifiedFolds`); "split" is the data set's own training
         and test part, "shipped" that or its own folds. Groups stay together in stratified folds, and are
-        passed to splitters such as `GroupKFold`.
+        passed to splitters such as `GroupKFold` and to the `fit` of models.
     scores : sequence of names, or dict name -> scorer, optional
         See `tuplet.metrics.get_scorer`; all of `SCORERS` by default. A scorer is called as
         `scorer(model, X, Y)`; greater is better. A score that a stored fit lacks means a new fit.
