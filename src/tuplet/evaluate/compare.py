@@ -57,7 +57,7 @@ def compare(
     cv : int, "split", "shipped", splitter or iterable of (train, test) positions
         A number makes iterative-stratified folds (`StratifiedFolds`); "split" is the data set's own training
         and test part, "shipped" that or its own folds. Groups stay together in stratified folds, and are
-        passed to splitters such as `GroupKFold`.
+        passed to splitters such as `GroupKFold` and to the `fit` of models.
     scores : sequence of names, or dict name -> scorer, optional
         See `tuplet.metrics.get_scorer`; all of `SCORERS` by default, and the ranked probability score if all
         data sets have ordered class variables. A scorer is called as `scorer(model, X, Y)`; greater is
