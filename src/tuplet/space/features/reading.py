@@ -267,7 +267,7 @@ def _number(column: pd.Series) -> ReadColumn:
 
 def warn_of_counters(frame: pd.DataFrame) -> None:
     """Warn about columns of a frame of numbers that count its rows."""
-    for j in np.flatnonzero([pd.api.types.is_integer_dtype(dtype) for dtype in frame.dtypes]):
+    for j in np.flatnonzero([pd.api.types.is_integer_dtype(dtype) for dtype in frame.dtypes]).tolist():
         if warning := _counter_warning(frame.iloc[:, j]):
             warn_outside(warning, TupletWarning)
 
