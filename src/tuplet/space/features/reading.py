@@ -209,6 +209,8 @@ class TableReader:
 
 def _checked(columns: Mapping[Any, str], names: list[str]) -> dict[str, str]:
     """Return what users declared columns to be, by name."""
+    if not isinstance(columns, Mapping):
+        raise InputError(f"columns must map names of columns to kinds; found {type(columns).__name__}.")
     for name, kind in columns.items():
         if str(name) not in names:
             close = get_close_matches(str(name), names, 1)
