@@ -27,6 +27,7 @@ from tuplet import (
     GenerativeBayesNetClassifier,
     JointStackingClassifier,
     TreeClassifier,
+    load_model,
 )
 from tuplet.core.exceptions import InputError, TupletWarning
 from tuplet.space.features.dates import find_format, varying_parts, written_days
@@ -437,6 +438,23 @@ def test_the_encoder_is_a_step_of_a_pipeline():
     assert cross_val_score(step, FRAME, y, cv=3).mean() > 0.6
     frame = FeatureEncoder().set_output(transform="pandas").fit_transform(FRAME, y)
     assert "place=b" in frame
+
+
+def test_what_was_learned_can_be_saved(tmp_path):
+    rng = np.random.default_rng(2)
+    wards = rng.integers(80, size=N)
+    y = (rng.normal(size=80)[wards] * 2 + FRAME["remark"].str.contains("fever") * 3 - 1 > 0).astype(int)
+    X = FRAME.assign(ward=np.char.add("w", wards.astype(str)), dose=FRAME["size"].map("{:.2f}".format))
+    X = X.assign(place=X["place"].where(rng.random(N) > 0.01, "rare"))
+    model = ChainClassifier().fit(X, np.column_stack([y, Y[:, 0]]))
+    kinds = model.encoder_.summary()["kind"].tolist()
+    assert kinds == ["number", "number", "date", "category", "text", "target", "number"]
+    model.save(tmp_path / "m.tuplet")
+    again = load_model(tmp_path / "m.tuplet")
+    expected = model.predict_proba(X)
+    for ours, theirs in zip(again.predict_proba(X), expected, strict=True):
+        np.testing.assert_allclose(ours, theirs)
+    pd.testing.assert_frame_equal(again.encoder_.summary(), model.encoder_.summary())
 
 
 def test_sparse_features_stay_sparse():

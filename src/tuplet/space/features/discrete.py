@@ -315,7 +315,8 @@ def _columns(X: Features, positions: Sequence[int]) -> Iterator[Any]:
 def _numbers(column: Any, dates: bool) -> Floats:
     if not isinstance(column, pd.Series):
         return np.asarray(column, dtype=float)
-    if dates:
+    # Dates that an encoder has turned into days are dates again for a model that was read from a .bif file.
+    if dates or kind_of(column) == "date":
         return days(column)
     if not holds_numbers(column):
         raise InputError(f"X must hold numbers in the column {str(column.name)!r}, as in fit.")

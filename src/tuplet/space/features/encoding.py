@@ -14,6 +14,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tuplet.core.exceptions import InputError
+from tuplet.core.parameters import Whole, check_parameters, declare
 from tuplet.core.typing import Codes, Floats
 from tuplet.space.classes import ClassSpace
 from tuplet.space.features.estimators import accepts, category_limit, name_of, takes_frames
@@ -151,6 +152,8 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):
     2  place  category          3  3 values
     """
 
+    _parameters = declare("columns", impute=bool, keep_categories=Whole(at_least=0))
+
     def __init__(
         self,
         columns: Mapping[Any, str] | None = None,
@@ -174,13 +177,17 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from an array, or a frame of pandas or polars, and from labels if there are any."""
-        self._learn(validated_columns(self, X, reset=True), _indicators(y))
+        self._fit(X, y)
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
         """Learn from X and labels, and return the columns of numbers; see the notes."""
-        columns = self._learn(validated_columns(self, X, reset=True), _indicators(y))
+        columns = self._fit(X, y)
         return self.matrix_.apply(columns)
+
+    def _fit(self, X: Any, y: Any) -> Features:
+        check_parameters(self)
+        return self._learn(validated_columns(self, X, reset=True), _indicators(y))
 
     def transform(self, X: Any) -> Any:
         """Columns of numbers: an array (n, w), or a frame if categories are kept."""

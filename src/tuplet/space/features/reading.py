@@ -209,6 +209,8 @@ class TableReader:
 
 def _checked(columns: Mapping[Any, str], names: list[str]) -> dict[str, str]:
     """Return what users declared columns to be, by name."""
+    if not isinstance(columns, Mapping):
+        raise InputError(f"columns must map names of columns to kinds; found {type(columns).__name__}.")
     for name, kind in columns.items():
         if str(name) not in names:
             close = get_close_matches(str(name), names, 1)
@@ -267,8 +269,8 @@ def _number(column: pd.Series) -> ReadColumn:
 
 def warn_of_counters(frame: pd.DataFrame) -> None:
     """Warn about columns of a frame of numbers that count its rows."""
-    for name in frame:
-        if warning := _counter_warning(frame[name]):
+    for j in np.flatnonzero([pd.api.types.is_integer_dtype(dtype) for dtype in frame.dtypes]).tolist():
+        if warning := _counter_warning(frame.iloc[:, j]):
             warn_outside(warning, TupletWarning)
 
 
