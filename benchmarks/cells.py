@@ -42,6 +42,13 @@ def tuplet_class(name: str) -> Callable[[], Any]:
     return make
 
 
+def single_labels() -> Any:
+    """Return the training frequencies of single labels."""
+    from tuplet import PriorClassifier
+
+    return PriorClassifier(strategy="marginals")
+
+
 def stack() -> Any:
     """Return a stack of three."""
     from tuplet import ChainClassifier, IndependentClassifier, JointStackingClassifier, TreeClassifier
@@ -51,6 +58,7 @@ def stack() -> Any:
 
 MODELS: dict[str, Callable[[], Any]] = {
     "prior": tuplet_model("prior"),
+    "prior of single labels": single_labels,
     "independent": tuplet_model("independent"),
     "powerset": tuplet_model("powerset"),
     "chain": tuplet_model("chain"),
