@@ -15,6 +15,7 @@ frequencies.
 
     TUPLET_DATA=folder/of/sets python benchmarks/run.py penalties
     TUPLET_DATA=folder/of/sets python benchmarks/penalties.py emotions      measures one set
+    TUPLET_DATA=folder/of/sets python benchmarks/penalties.py --finished    prints what there is
 
 Finished cells are kept in benchmarks/cache/penalties, so that an interrupted run continues.
 """
@@ -140,6 +141,14 @@ def settings_of(model: str) -> list[str]:
     return ["prior", "chosen", *map(str, FIXED), *(["compiled"] if model == "chain" else [])]
 
 
+def finished(model: str) -> list[str]:
+    """Return the sets of the table: all, or with --finished those whose cells are in the cache."""
+    names = benchmark_names()
+    if "--finished" not in sys.argv:
+        return names
+    return [n for n in names if all((CACHE / f"{n}-{model}-{s}.json").exists() for s in settings_of(model))]
+
+
 def section(model: str) -> None:
     """Print the table of one model."""
     compiled = model == "chain"
@@ -147,7 +156,7 @@ def section(model: str) -> None:
     heads += ["CPU / compiled C=1"] * compiled
     print(f"\n**{model}, default settings**\n\n| " + " | ".join(heads) + " |\n" + "|---" * len(heads) + "|")
     wins, ratios = [], []
-    for name in benchmark_names():
+    for name in finished(model):
         ours, seconds = cell(name, model, "chosen")
         against = {setting: cell(name, model, setting) for setting in settings_of(model)}
         texts, fine = zip(*(compared(ours, against[str(C)][0]) for C in FIXED), strict=True)
@@ -223,7 +232,7 @@ def wide_section() -> None:
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    if len(sys.argv) > 1:
+    if sys.argv[1:] and sys.argv[1] != "--finished":
         for each in MODELS:
             for setting in settings_of(each):
                 cell(sys.argv[1], each, setting)

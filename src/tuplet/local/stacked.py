@@ -96,7 +96,6 @@ class StackedModel(LocalModel):
     ) -> Self:
         """See `LocalModel.fit`."""
         self.parent_cards_, self.child_card_ = tuple(parent_cards), int(child_card)
-        require_size("Parents as one-hot columns", n_rows(X), sum(self.parent_cards_))
         prepared = self._prepare(X, sample_weight)
         self.columns_ = ParentColumns.fit(prepared, parents, self.parent_cards_, child, sample_weight)
         if prepared.is_tunable:
@@ -329,6 +328,7 @@ class ParentColumns:
 
         Imputers are left out, because no value of these columns is missing.
         """
+        require_size("Parents as one-hot columns", len(child), sum(cards))
         weights = np.where(child == UNKNOWN, 0.0, 1.0 if weight is None else weight)
         one_hot = OneHot.fit(parents, cards, weights)
         steps = [] if prepared.steps is None else prepared.steps.steps
