@@ -56,7 +56,7 @@ DISCRETE = X.drop(columns="size")
 
 
 def smoothed_frequencies(labels, by, strength=STRENGTH):
-    """p(label | by) by counting: one pseudo-row of the Laplace marginal, then the back-off of a split."""
+    """p(label | by) by counting: pseudo-rows of the Laplace marginal, then the back-off of a split."""
     counts = labels.value_counts().sort_index()
     n, k = counts.sum(), len(counts)
     base = (counts + (counts + 1) / (n + k)) / (n + 1)
@@ -66,7 +66,9 @@ def smoothed_frequencies(labels, by, strength=STRENGTH):
 
     def ask(key):
         own = labels[keys == key].value_counts().reindex(counts.index, fill_value=0).to_numpy(dtype=float)
-        return (own + strength * base.to_numpy()) / (own.sum() + strength)
+        total = own.sum()
+        own = own * n / (n + 1) + total * ((counts + 1) / (n + k) / (n + 1)).to_numpy()
+        return (own + strength * base.to_numpy()) / (total + strength)
 
     return ask
 

@@ -163,11 +163,11 @@ def test_weights_reach_every_step_that_takes_them():
     weights = np.ones(3)
     nested = Pipeline([("first", default_estimator()[:2]), ("last", LogisticRegression())])
     assert set(weight_arguments(default_estimator(), weights)) == {
-        "standardscaler__sample_weight",
+        "limitedscaler__sample_weight",
         "ridgelogistic__sample_weight",
     }
     assert set(weight_arguments(nested, weights)) == {
-        "first__standardscaler__sample_weight",
+        "first__limitedscaler__sample_weight",
         "last__sample_weight",
     }
     assert set(weight_arguments(GridSearchCV(nested, {}), weights)) == set(weight_arguments(nested, weights))

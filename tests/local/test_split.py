@@ -98,6 +98,7 @@ def test_the_answer_is_the_mixture_that_is_promised():
     for value in range(2):
         rows = parents[:, 0] == value
         own = GaussianNB().fit(X[rows], child[rows]).predict_proba(X)
+        own = (n * own + (counts + 1) / (n + 3)) / (n + 1)
         expected = (rows.sum() * own + 2.5 * base) / (rows.sum() + 2.5)
         np.testing.assert_allclose(np.exp(model.log_table(X)[value].T), expected, rtol=1e-10)
     np.testing.assert_allclose(np.exp(model.log_table(X)[2].T), base, rtol=1e-10)  # nobody was there
@@ -191,10 +192,12 @@ def test_without_features_it_is_frequencies(estimator):
     _, _, parents, child = draw(10, cards=(2,))
     X = np.zeros((80, 0))
     model = fit(estimator, X, parents, child, cards=(2,), strength=1.0)
-    base = (np.bincount(child, minlength=3) + (np.bincount(child, minlength=3) + 1) / 83) / 81
+    total = np.bincount(child, minlength=3)
+    base = (total + (total + 1) / 83) / 81
     for value in range(2):
         counts = np.bincount(child[parents[:, 0] == value], minlength=3)
-        expected = (counts + base) / (counts.sum() + 1)
+        own = (80 * counts / counts.sum() + (total + 1) / 83) / 81
+        expected = (counts.sum() * own + base) / (counts.sum() + 1)
         np.testing.assert_allclose(np.exp(model.log_table(X)[value, :, 0]), expected)
 
 

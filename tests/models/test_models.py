@@ -252,7 +252,11 @@ def test_greedy_chain_equals_scikit_learn_on_binary_labels():
 def test_greedy_chain_is_a_point_mass_and_an_ensemble_a_vote():
     X, Y = data()
     single = ChainClassifier(inference="greedy").fit(X, Y).predict_joint(X).distribution
-    assert set(np.unique(np.concatenate(single.marginals(), axis=1))) == {0.0, 1.0}
+    assert set(np.unique(np.concatenate(single.components[0].marginals(), axis=1))) == {0.0, 1.0}
+    assert np.exp(single.log_weights[0, 0]) == pytest.approx(
+        len(X) / (len(X) + 1)
+    )  # of the pseudo-row the rest
+    assert single.mode().proven.all()
     votes = ChainClassifier(n_chains=4, inference="greedy", random_state=1).fit(X, Y)
     chains = [
         ChainClassifier(order=order.tolist(), inference="greedy").fit(X, Y).predict_joint(X).distribution
@@ -640,8 +644,18 @@ def test_labels_that_cannot_be_used_are_named(model):
         clone(model).fit(X, None)
     with pytest.raises(InputError, match="at least one row"):
         clone(model).fit(X, np.empty((0, 2)))
+    prediction = clone(model).fit(X, Y).predict_joint(X)
     with pytest.raises(LabelError, match="'hail'"):
-        clone(model).fit(X, Y).predict_joint(X).log_prob(Y.assign(rain="hail"))
+        prediction.log_prob({"rain": "hail"})
+    usual, some = prediction.log_prob(Y), np.arange(30) % 3 == 0
+    for labels in (Y.assign(rain=np.where(some, "hail", Y["rain"])), {"rain": np.where(some, "hail", "wet")}):
+        with pytest.warns(TupletWarning, match="log_prob: 10 of 30 rows have labels that were not there"):
+            found = prediction.log_prob(labels)
+        assert np.isneginf(found[some]).all()
+        assert np.isfinite(found[~some]).all()
+    with pytest.warns(TupletWarning, match="10 of 30"):
+        found = prediction.log_prob(Y.assign(rain=np.where(some, "hail", Y["rain"])))
+    np.testing.assert_allclose(found[~some], usual[~some])
 
 
 @pytest.mark.parametrize(
@@ -698,14 +712,15 @@ def test_a_hundred_thousand_categories():
     n = 100_000
     X, y = np.zeros((n, 1)), np.arange(n)
     y[-1] = 7
-    model = PriorClassifier().fit(X, y)
+    with pytest.warns(TupletWarning, match="'y' has 99,999 different whole numbers in 100,000 rows"):
+        model = PriorClassifier().fit(X, y)
     assert (model.predict(X) == 7).all()
     assert model.predict_joint(X[:3]).prob(np.full(3, 7)) == pytest.approx(np.full(3, 3 / (2 * n - 1)))
-    both = PriorClassifier().fit(X, np.column_stack([y, y % 2]))
-    assert np.isfinite(both.predict_joint(X[:2]).log_prob([[7, 0], [8, 1]])).all()
+    both = PriorClassifier().fit(X, np.column_stack([y, y % 2]).astype(str))
+    assert np.isfinite(both.predict_joint(X[:2]).log_prob([["7", "0"], ["8", "1"]])).all()
     for wide in (IndependentClassifier(), PowersetClassifier(), ChainClassifier()):
         with pytest.raises(IntractableError, match=r"cells|combinations"):
-            wide.fit(X, np.column_stack([y, y % 2]))
+            wide.fit(X, np.column_stack([y, y % 2]).astype(str))
 
 
 # -- scikit-learn's tools ----------------------------------------------------------------------------------

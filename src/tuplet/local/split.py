@@ -64,8 +64,8 @@ class SplitModel(LocalModel):
     >>> parents, child = np.array([[0], [0], [0], [0], [1], [1]]), np.array([0, 0, 1, 1, 1, 1])
     >>> model = SplitModel(strength=1.0).fit(X, parents, child, parent_cards=(3,), child_card=2)
     >>> np.exp(model.log_proba(X[:3], np.array([[0], [1], [2]]))).round(2)
-    array([[0.74, 0.26],
-           [0.13, 0.87],
+    array([[0.7 , 0.3 ],
+           [0.17, 0.83],
            [0.25, 0.75]])
     >>> model.log_table(X).shape
     (3, 2, 6)
