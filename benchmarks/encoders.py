@@ -30,7 +30,6 @@ from sklearn.model_selection import train_test_split
 import tuplet
 from benchmark_sets import load_benchmark
 from encoder_tables import GENERATED, Table
-from tuplet.surface.comparisons import markdown_table
 
 CACHE = Path(__file__).parent / "cache" / "encoders"
 SHIPPED = ("penguins", "flags", "Adult")
@@ -162,10 +161,16 @@ SECTIONS: dict[str, Callable[[], pd.DataFrame]] = {
 }
 
 
+def markdown(frame: pd.DataFrame) -> str:
+    """Return a frame of texts as a table."""
+    rows = [frame.columns, ["---"] * frame.shape[1], *frame.to_numpy().tolist()]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
 def main() -> None:
     """Print the tables."""
     for title, make in SECTIONS.items():
-        print(f"**{title}**\n\n{markdown_table(make())}\n")
+        print(f"**{title}**\n\n{markdown(make())}\n")
 
 
 if __name__ == "__main__":

@@ -269,14 +269,16 @@ def _number(column: pd.Series) -> ReadColumn:
 
 def warn_of_counters(frame: pd.DataFrame) -> None:
     """Warn about columns of a frame of numbers that count its rows."""
-    for j in np.flatnonzero([pd.api.types.is_integer_dtype(dtype) for dtype in frame.dtypes]).tolist():
+    for j in np.flatnonzero([dtype.kind in "iu" for dtype in frame.dtypes]).tolist():
         if warning := _counter_warning(frame.iloc[:, j]):
             warn_outside(warning, TupletWarning)
 
 
 def _counter_warning(column: pd.Series) -> str:
     """Return a warning if integers count the rows, otherwise nothing."""
-    if len(column) <= _FEW_ROWS or not pd.api.types.is_integer_dtype(column.dtype):
+    if len(column) <= _FEW_ROWS or column.dtype.kind not in "iu":
+        return ""
+    if not 0 <= column.iloc[0] <= len(column):  # seen at once in most columns
         return ""
     low, high = column.min(), column.max()
     if low not in (0, 1) or high - low != len(column) - 1 or not column.is_unique:
