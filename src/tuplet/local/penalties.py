@@ -254,6 +254,10 @@ def choose_for_rows(
     targets = some([target for target in targets if varies(target.y)])
     if d == 0 or n > ROWS_PER_COLUMN * d or not targets:
         return 1.0
+    if isinstance(X, np.ndarray) and X.dtype == np.float64:
+        # Features that another model computed differ in their last digits where weights stand for rows.
+        with np.errstate(over="ignore"):
+            X = X.astype(np.float32)
     whole = np.ones(n) if weight is None else weight
     stays_sparse = sparse.issparse(Z) and n * d > LISTED_CELLS
     size = SAMPLE_SIZE if stays_sparse else min(SAMPLE_SIZE, _largest_n(d), LISTED_CELLS // d)
