@@ -30,15 +30,15 @@ SIZES = (1_000, 10_000, 100_000)
 PREDICTED = 100_000
 
 PAIRS: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
-    "independent / MultiOutputClassifier": (IndependentClassifier, lambda: multi_output(6)),
+    "independent / MultiOutputClassifier": (IndependentClassifier, multi_output),
     "greedy chain / ClassifierChain": (
         lambda: ChainClassifier(inference="greedy"),
-        lambda: classifier_chain(6),
+        classifier_chain,
     ),
     "powerset / one classifier of combinations": (PowersetClassifier, Combinations),
     "shared forest / ExtraTreesClassifier": (
         lambda: SharedForestClassifier(random_state=0),
-        lambda: extra_trees(6).set_params(random_state=0),
+        lambda: extra_trees().set_params(random_state=0),
     ),
 }
 

@@ -24,6 +24,7 @@ PACKAGES = ("tuplet", "numpy", "scipy", "scikit-learn", "numba", "pyagrum")
 CHAPTERS = {
     "Speed, as ratios to named rivals": None,  # the quick ones
     "What each model costs as the data grow": ("scaling",),
+    "Default settings on foreign tables": ("tables",),
     "Beside what users would pick instead": ("auto", "peers", "eight"),
     "Files larger than memory": ("streaming",),
     "Generalised Bayesian network classifiers (paper 000)": ("bayesnet", "network_cost"),

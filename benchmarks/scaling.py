@@ -15,28 +15,20 @@ so that an interrupted run continues.
 from __future__ import annotations
 
 import json
-import os
-import resource
-import subprocess
 import sys
-import tempfile
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from cells import MODELS, measured, peak, work_within_limits
+
 CACHE = Path(__file__).parent / "cache" / "scaling"
-TIME_LIMIT = 90
-"""Seconds of CPU that a cell may take."""
 
 N_ASKED = 500
 """Rows that are predicted."""
-
-MEMORY_LIMIT = 10 * 2**30
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 BASE = {"rows": 5_000, "features": 20, "labels": 6, "categories": 2}
 AXES: dict[str, tuple[dict[str, int], tuple[int, ...]]] = {
@@ -48,35 +40,6 @@ AXES: dict[str, tuple[dict[str, int], tuple[int, ...]]] = {
 """What grows: other sizes than those of `BASE`, and the sizes to try."""
 
 
-def tuplet_model(name: str) -> Callable[[int], Any]:
-    """Return a maker of a model of the command line's list."""
-
-    def make(n_labels: int) -> Any:
-        from tuplet.surface.cli.catalogue import MODELS
-
-        return MODELS[name].make()
-
-    return make
-
-
-def tuplet_class(name: str) -> Callable[[int], Any]:
-    """Return a maker of a model with its default settings."""
-
-    def make(n_labels: int) -> Any:
-        import tuplet.models
-
-        return getattr(tuplet.models, name)()
-
-    return make
-
-
-def stack(n_labels: int) -> Any:
-    """Return a stack of three."""
-    from tuplet import ChainClassifier, IndependentClassifier, JointStackingClassifier, TreeClassifier
-
-    return JointStackingClassifier([IndependentClassifier(), ChainClassifier(), TreeClassifier()])
-
-
 def logistic() -> Any:
     """Return what our default estimator is: standardised logistic regression."""
     from sklearn.linear_model import LogisticRegression
@@ -86,14 +49,14 @@ def logistic() -> Any:
     return make_pipeline(StandardScaler(), LogisticRegression())
 
 
-def multi_output(n_labels: int) -> Any:
+def multi_output() -> Any:
     """Return the rival of independent models."""
     from sklearn.multioutput import MultiOutputClassifier
 
     return MultiOutputClassifier(logistic())
 
 
-def classifier_chain(n_labels: int) -> Any:
+def classifier_chain() -> Any:
     """Return the rival of chains."""
     from sklearn.multioutput import ClassifierChain
 
@@ -114,40 +77,20 @@ class Combinations:
         return self.combinations[self.model.predict(X)]
 
 
-def extra_trees(n_labels: int) -> Any:
+def extra_trees() -> Any:
     """Return the rival of shared forests, with the same settings."""
     from sklearn.ensemble import ExtraTreesClassifier
 
     return ExtraTreesClassifier(n_estimators=100, bootstrap=True, max_features=0.5, min_samples_leaf=2)
 
 
-MODELS: dict[str, Callable[[int], Any]] = {
-    "prior": tuplet_model("prior"),
-    "independent": tuplet_model("independent"),
-    "powerset": tuplet_model("powerset"),
-    "chain": tuplet_model("chain"),
-    "ten chains": tuplet_model("chains"),
-    "bayesnet": tuplet_model("bayesnet"),
-    "tree": tuplet_model("tree"),
-    "tree-mixture": tuplet_model("tree-mixture"),
-    "tree ensemble": tuplet_class("TreeEnsembleClassifier"),
-    "generative": tuplet_model("generative"),
-    "random-field": tuplet_model("random-field"),
-    "neighbors": tuplet_model("neighbors"),
-    "shared-forest": tuplet_model("shared-forest"),
-    "rules": tuplet_model("rules"),
-    "probit": tuplet_model("probit"),
-    "probit-forest": tuplet_model("probit-forest"),
-    "stack of three": stack,
-    "stacked features": tuplet_class("StackedFeaturesClassifier"),
-    "weighted stacking": tuplet_class("WeightedStackingClassifier"),
-    "instance logistic": tuplet_class("InstanceLogisticClassifier"),
-    "output coding": tuplet_class("OutputCodingClassifier"),
+RIVALS: dict[str, Callable[[], Any]] = {
     "sklearn MultiOutputClassifier": multi_output,
     "sklearn ClassifierChain": classifier_chain,
-    "sklearn combinations": lambda n_labels: Combinations(),
+    "sklearn combinations": Combinations,
     "sklearn ExtraTreesClassifier": extra_trees,
 }
+ALL = MODELS | RIVALS
 
 
 # -- one cell, in a process of its own ---------------------------------------------------------------------
@@ -190,9 +133,9 @@ def measure(name: str, size: dict[str, int]) -> Iterator[dict[str, Any]]:
     """Fit once and ask; yield what it took so far."""
     X, Y = data(**size)
     X_new, Y_new = data(**{**size, "rows": N_ASKED}, seed=1)
-    model = MODELS[name](size["labels"])
+    model = ALL[name]()
     small = data(**{**size, "rows": 200, "labels": 2}, seed=2)
-    MODELS[name](2).fit(*small).predict(small[0])  # imports and compiled code are no part of the figures
+    ALL[name]().fit(*small).predict(small[0])  # imports and compiled code are no part of the figures
     before = peak()
     answer = {"fit": seconds_of(lambda: model.fit(X, Y))}
     answer["memory"] = max(0.0, peak() - before) / (X.nbytes + Y.nbytes)
@@ -209,52 +152,13 @@ def measure(name: str, size: dict[str, int]) -> Iterator[dict[str, Any]]:
         yield answer
 
 
-def peak() -> float:
-    """Return the largest memory of this process so far, in bytes."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024.0
-
-
-def work_on(name: str, size: dict[str, int], path: str) -> None:
-    """Measure one cell and write it to a file."""
-    resource.setrlimit(resource.RLIMIT_CPU, (TIME_LIMIT, TIME_LIMIT + 5))
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT, MEMORY_LIMIT))
-    warnings.simplefilter("ignore")
-    answer: dict[str, Any] = {}
-    try:
-        for answer in measure(name, size):
-            Path(path).write_text(json.dumps(answer))
-    except MemoryError:
-        answer = {**answer, "reason": "out of memory"}
-    except Exception as error:
-        answer = {**answer, "reason": f"{type(error).__name__}: {error}"}
-    Path(path).write_text(json.dumps(answer))
-
-
 # -- all cells ---------------------------------------------------------------------------------------------
 
 
 def cell(name: str, axis: str, value: int) -> dict[str, Any]:
     """Return the figures of a cell, measured now unless they are in the cache."""
     size = {**BASE, **AXES[axis][0], axis: value}
-    path = CACHE / f"{name}-{axis}-{value}.json".replace(" ", "_")
-    if not path.exists():
-        CACHE.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(run_cell(name, size)))
-        print(name, axis, value, path.read_text(), file=sys.stderr, flush=True)
-    return json.loads(path.read_text())
-
-
-def run_cell(name: str, size: dict[str, int]) -> dict[str, Any]:
-    """Measure a cell in a new process."""
-    environment = {**os.environ, **dict.fromkeys(THREADS, "1")}
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "answer.json"
-        command = [sys.executable, __file__, name, json.dumps(size), str(path)]
-        code = subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=False).returncode
-        answer = json.loads(path.read_text()) if path.exists() else {}
-    if code:  # what was measured before the end is kept
-        answer["reason"] = f"over {TIME_LIMIT} CPU s" if code in (-24, -9) else f"exit code {code}"
-    return answer
+    return measured(__file__, [name, json.dumps(size)], CACHE / f"{name}-{axis}-{value}.json")
 
 
 def series(name: str, axis: str) -> dict[int, dict[str, Any]]:
@@ -295,7 +199,7 @@ def main() -> None:
     for axis, (others, _) in AXES.items():
         fixed = {name: size for name, size in {**BASE, **others}.items() if name != axis}
         print(f"\n**Growing {axis}**; {', '.join(f'{size:,} {name}' for name, size in fixed.items())}\n")
-        lines = [line(name, axis) for name in MODELS]
+        lines = [line(name, axis) for name in ALL]
         print("|", " | ".join(lines[0]), "|\n|", " | ".join("---" for _ in lines[0]), "|")
         for each in lines:
             print("|", " | ".join(each.values()), "|")
@@ -303,9 +207,9 @@ def main() -> None:
 
 if __name__ == "__main__":
     if len(sys.argv) == 4:
-        work_on(sys.argv[1], json.loads(sys.argv[2]), sys.argv[3])
+        work_within_limits(measure(sys.argv[1], json.loads(sys.argv[2])), Path(sys.argv[3]))
     elif len(sys.argv) == 2:
-        for each in MODELS:
+        for each in ALL:
             series(each, sys.argv[1])
     else:
         main()
