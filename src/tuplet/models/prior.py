@@ -90,12 +90,13 @@ class PriorClassifier(JointClassifier):
         return tags
 
 
-def training_frequencies(model: JointClassifier) -> PriorClassifier | None:
+def training_frequencies(model: Any) -> PriorClassifier | None:
     """Return the frequencies of the labels that a fitted model was trained with, as a model of its own.
 
     The baseline that scores of the model are compared with; None if the labels are not known, as of a
     network from a file of another program.
     """
+    model = getattr(model, "estimator_", model)  # of a `DecisionClassifier`
     if getattr(model, "label_counts_", None) is None:
         return None
     prior = PriorClassifier("marginals")
