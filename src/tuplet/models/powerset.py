@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, final
 
 import numpy as np
@@ -14,7 +15,14 @@ from tuplet.joint.atoms import Atoms
 from tuplet.joint.base import JointDistribution
 from tuplet.local.stacked import StackedModel
 from tuplet.models.base import JointClassifier
-from tuplet.models.prior import least_mass, log_marginals, seen_combinations, unseen_mass, with_unseen
+from tuplet.models.prior import (
+    independent,
+    least_mass,
+    log_marginals,
+    seen_combinations,
+    unseen_mass,
+    with_unseen,
+)
 from tuplet.prediction.queries import warn_outside
 from tuplet.space.features.inputs import Features
 
@@ -85,7 +93,13 @@ class PowersetClassifier(JointClassifier):
         )
 
     def _predict_joint(self, X: Features) -> JointDistribution:
-        atoms = Atoms.from_weights(self.space_.cards, self.combinations_, self.model_.proba_alone(X))
+        proba, cards = self.model_.proba_alone(X), self.space_.cards
+        if len(self.combinations_) == math.prod(cards):  # a list of all of them needs no mixture
+            log_prior = independent(self.log_marginals_, 1).log_prob(self.combinations_[:, None])[:, 0]
+            frequencies = np.exp(log_prior)
+            proba = (1 - self.unseen_mass_) * proba + self.unseen_mass_ * frequencies
+            return Atoms.from_weights(cards, self.combinations_, proba)
+        atoms = Atoms.from_weights(cards, self.combinations_, proba)
         return with_unseen(atoms, self.unseen_mass_, self.log_marginals_)
 
 
