@@ -24,9 +24,12 @@ PACKAGES = ("tuplet", "numpy", "scipy", "scikit-learn", "numba", "pyagrum")
 CHAPTERS = {
     "Speed, as ratios to named rivals": None,  # the quick ones
     "What each model costs as the data grow": ("scaling",),
-    "Default settings on foreign tables": ("tables",),
+    "Default settings on foreign tables": ("tables", "penalties"),
     "Beside what users would pick instead": ("auto", "peers", "eight"),
+    "Groups of similar rows": ("groups",),
     "Files larger than memory": ("streaming",),
+    "Columns of any kind": ("encoders",),
+    "Ordered class variables": ("ordered",),
     "Generalised Bayesian network classifiers (paper 000)": ("bayesnet", "network_cost"),
     "Multidimensional Bayesian network classifiers (paper 001)": ("mbc",),
     "Multivariate probit with regression trees (paper 002)": ("probit",),

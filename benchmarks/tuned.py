@@ -36,7 +36,7 @@ class Tuned(JointClassifier):
         model = clone(self.model)
         known = model.get_params(deep=False)
         if "estimator" in known:
-            model.set_params(estimator=default_estimator().set_params(logisticregression__C=C))
+            model.set_params(estimator=default_estimator().set_params(ridgelogistic__C=C))
         else:
             model.set_params(C=C)
         if "random_state" in known:

@@ -31,7 +31,14 @@ if TYPE_CHECKING:
         write_parquet,
     )
     from tuplet.io.saved_models import load_model, read_header, save_model
-    from tuplet.local import MixedNaiveBayes, TemperatureScaled, default_estimator
+    from tuplet.local import (
+        MixedNaiveBayes,
+        OrdinalClassifier,
+        RidgeLogistic,
+        TemperatureScaled,
+        default_estimator,
+        ordinal_estimator,
+    )
     from tuplet.models import (
         AutoJointClassifier,
         BayesNetClassifier,
@@ -62,7 +69,8 @@ if TYPE_CHECKING:
     )
     from tuplet.models.rules import NoisyOr, Rule, RuleSet
     from tuplet.prediction import JointPrediction
-    from tuplet.space import ClassSpace
+    from tuplet.space import ClassSpace, declare_order
+    from tuplet.space.features.encoding import FeatureEncoder
 
     __version__: str
 else:
@@ -74,7 +82,10 @@ else:
                 "sample_mdc_problem write_arff write_parquet"
             ),
             "tuplet.core.exceptions": "TupletError TupletWarning",
-            "tuplet.local": "MixedNaiveBayes TemperatureScaled default_estimator",
+            "tuplet.local": (
+                "MixedNaiveBayes OrdinalClassifier RidgeLogistic TemperatureScaled default_estimator "
+                "ordinal_estimator"
+            ),
             "tuplet.models": (
                 "AutoJointClassifier BayesNetClassifier ChainClassifier DecisionClassifier "
                 "GenerativeBayesNetClassifier IndependentClassifier InformationGainFilter "
@@ -87,7 +98,8 @@ else:
             "tuplet.io.saved_models": "load_model read_header save_model",
             "tuplet.prediction": "JointPrediction",
             "tuplet.models.rules": "NoisyOr Rule RuleSet",
-            "tuplet.space": "ClassSpace",
+            "tuplet.space": "ClassSpace declare_order",
+            "tuplet.space.features.encoding": "FeatureEncoder",
             "tuplet.core.typing": "UNKNOWN",
         },
         modules=(
@@ -120,6 +132,7 @@ __all__ = [
     "ChainClassifier",
     "ClassSpace",
     "DecisionClassifier",
+    "FeatureEncoder",
     "GenerativeBayesNetClassifier",
     "IndependentClassifier",
     "InformationGainFilter",
@@ -131,12 +144,14 @@ __all__ = [
     "MixtureClassifier",
     "NeighborClassifier",
     "NoisyOr",
+    "OrdinalClassifier",
     "OutputCodingClassifier",
     "PowersetClassifier",
     "PriorClassifier",
     "ProbitClassifier",
     "ProbitForestClassifier",
     "RandomFieldClassifier",
+    "RidgeLogistic",
     "Rule",
     "RuleModel",
     "RuleSet",
@@ -150,6 +165,7 @@ __all__ = [
     "TupletError",
     "TupletWarning",
     "WeightedStackingClassifier",
+    "declare_order",
     "default_estimator",
     "evaluate",
     "io",
@@ -160,6 +176,7 @@ __all__ = [
     "load_penguins",
     "losses",
     "metrics",
+    "ordinal_estimator",
     "read_chunks",
     "read_header",
     "read_svmlight",

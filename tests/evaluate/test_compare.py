@@ -23,12 +23,20 @@ from sklearn.preprocessing import StandardScaler
 
 import tuplet
 from troubled import Doomed, Hungry, Moody, Noted, fits_noted, kill_noted, left_in_session, wait_until
-from tuplet import ChainClassifier, DecisionClassifier, IndependentClassifier, PriorClassifier
+from tuplet import (
+    ChainClassifier,
+    DecisionClassifier,
+    IndependentClassifier,
+    JointStackingClassifier,
+    PriorClassifier,
+    declare_order,
+)
 from tuplet.core.exceptions import InputError, TupletWarning
 from tuplet.core.processes import StoppedError, Workers
 from tuplet.evaluate import work
 from tuplet.evaluate.compare import compare
 from tuplet.evaluate.comparison import Comparison
+from tuplet.evaluate.fingerprint import data_digest
 from tuplet.io import Dataset
 from tuplet.losses import CostMatrix
 from tuplet.metrics import SCORERS, loss_scorer
@@ -58,6 +66,13 @@ def test_scores_are_those_of_a_plain_loop():
             assert (line["n_train"], line["n_test"]) == (45, 15)
             for score, scorer in SCORERS.items():
                 assert line[score] == pytest.approx(scorer(fitted, X[test], Y.iloc[test])), score
+
+
+def test_ordered_sets_have_a_ranked_probability_score():
+    staged = declare_order(Y, [Y.columns[0]])
+    result = quick({"prior": PriorClassifier()}, {"set": (X, staged)}, cv=2, scores=None)
+    assert "neg_ranked_probability_score" in result.scores
+    assert (result.runs["neg_ranked_probability_score"] < 0).all()
 
 
 def test_isolated_and_parallel_runs_give_the_same_numbers():
@@ -191,6 +206,17 @@ def test_groups_of_a_data_set_stay_together(cv):
     groups = np.repeat(["one", "two", "three"], [10, 20, 30])
     result = quick({"prior": PriorClassifier()}, Dataset("grouped", X, Y, groups=groups), cv=cv)
     assert sorted(result.runs["n_test"]) == [10, 20, 30]
+
+
+def test_models_and_searches_of_a_comparison_get_the_groups():
+    groups = np.arange(60) // 6
+    data = Dataset("grouped", X, Y, groups=groups)
+    stack = JointStackingClassifier([PriorClassifier()], cv=GroupKFold(2), progress=False)
+    search = GridSearchCV(PriorClassifier(), {"strategy": ["joint"]}, cv=GroupKFold(2))
+    for model in (stack, search, make_pipeline(StandardScaler(), stack), DecisionClassifier(stack)):
+        result = quick({"model": model}, data, cv=2)
+        assert result.runs["status"].tolist() == ["ok"] * 2, result.problems()
+    assert data_digest(X, Y) != data_digest(X, Y, groups) != data_digest(X, Y, groups[::-1])
 
 
 SCRIPT = """

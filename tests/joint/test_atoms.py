@@ -265,3 +265,19 @@ def test_answers_do_not_depend_on_the_sizes_of_blocks(monkeypatch):
     np.testing.assert_allclose(parts.entropy(), whole.entropy(), atol=1e-12)
     np.testing.assert_array_equal(parts.top_k(3).codes, whole.top_k(3).codes)
     np.testing.assert_array_equal(parts.sample(3, 0), whole.sample(3, 0))
+
+
+def test_weights_may_be_given_block_by_block():
+    rng = np.random.default_rng(0)
+    codes, weights = np.array([[0, 0], [1, 1], [1, 2]]), rng.dirichlet(np.ones(3), size=7)
+    asked = []
+    joint = Atoms.from_blocks((2, 3), codes, 7, lambda rows: asked.append(rows) or weights[rows].copy())
+    expected = Atoms((2, 3), codes[None], np.log(weights))
+    assert len(joint) == 7
+    assert not asked  # nothing is computed before it is needed
+    for ours, theirs in zip(joint.marginals(), expected.marginals(), strict=True):
+        np.testing.assert_allclose(ours, theirs)
+    assert "log_weights" not in joint.__dict__
+    np.testing.assert_array_equal(joint.sample(5, rng=1), expected.sample(5, rng=1))
+    np.testing.assert_array_equal(joint.mode().codes, expected.mode().codes)
+    np.testing.assert_allclose(joint.log_weights, expected.log_weights)

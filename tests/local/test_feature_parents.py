@@ -152,7 +152,8 @@ def test_pruning_with_features_does_not_change_the_best_network(seed, discrete_a
     if discrete_as == "both":
         inputs = model.encoder_.apply(features)
     codes = np.hstack([model.space_.encode(labels), discrete.codes(features)])
-    scorer = FamilyScorer(inputs, codes, (2, 2, 2, *discrete.cards), parametrisation="split", score="bic")
+    cards, settings = (2, 2, 2, *discrete.cards), {"parametrisation": "split", "score": "bic"}
+    scorer = FamilyScorer(inputs, codes, cards, estimators=[None] * 3, **settings)
     assert model.found_.score == pytest.approx(brute_force(scorer, 3, range(3, 6), 2, 2), abs=1e-6)
     assert model.proven_
 

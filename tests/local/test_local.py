@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
+from scipy.special import expit, softmax
 from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
@@ -32,8 +33,10 @@ from tuplet.joint.base import all_outcomes
 from tuplet.local import SmoothedClassifier, StackedModel, default_estimator
 from tuplet.local.base import LinearBound
 from tuplet.local.calibration import predict_proba
-from tuplet.local.logistic import fit_in_blocks
+from tuplet.local.logistic import probabilities
 from tuplet.local.onehot import OneHot
+from tuplet.local.penalties import PARENTS_C, parents_factor
+from tuplet.local.ridge import RidgeLogistic, fit_in_blocks
 from tuplet.space.features.estimators import accepts, admit_columns, seeded, weight_arguments
 from tuplet.space.features.inputs import put_beside
 from tuplet.testing.strategies import SoftmaxConditional
@@ -161,7 +164,7 @@ def test_weights_reach_every_step_that_takes_them():
     nested = Pipeline([("first", default_estimator()[:2]), ("last", LogisticRegression())])
     assert set(weight_arguments(default_estimator(), weights)) == {
         "limitedscaler__sample_weight",
-        "logisticregression__sample_weight",
+        "ridgelogistic__sample_weight",
     }
     assert set(weight_arguments(nested, weights)) == {
         "first__limitedscaler__sample_weight",
@@ -228,7 +231,7 @@ def test_frames_get_named_columns_that_are_new():
 
 
 MODELS = [
-    None,
+    default_estimator().set_params(ridgelogistic=LogisticRegression()),
     LogisticRegression(),
     GaussianNB(),
     DecisionTreeClassifier(max_depth=3, random_state=0),
@@ -244,9 +247,9 @@ def test_bound_model_equals_predict_proba_of_the_assembled_columns(estimator, ch
     rng = np.random.default_rng(1)
     rows = rng.integers(len(X), size=300)
     parents = np.column_stack([rng.integers(card, size=300) for card in (2, 3)])
-    by_hand = clone(default_estimator() if estimator is None else estimator)
-    by_hand.fit(np.concatenate([X, model.one_hot_.columns(known)], axis=1), child)
-    columns = np.concatenate([X[rows], model.one_hot_.columns(parents)], axis=1)
+    by_hand, one_hot = clone(estimator), model.columns_.one_hot
+    by_hand.fit(np.concatenate([X, one_hot.columns(known)], axis=1), child)
+    columns = np.concatenate([X[rows], one_hot.columns(parents)], axis=1)
     proba, calibration = by_hand.predict_proba(columns), model.classifier_.calibration
     expected = np.log(model.classifier_.smooth(calibration.apply(proba) if calibration else proba))
     answer = model.bind(X)(rows, parents)
@@ -256,6 +259,19 @@ def test_bound_model_equals_predict_proba_of_the_assembled_columns(estimator, ch
     codes[:, [3, 1]] = parents
     np.testing.assert_allclose(model.bind(X, [3, 1])(rows, codes), expected, atol=1e-10)
     np.testing.assert_allclose(np.exp(answer).sum(axis=1), 1, atol=1e-12)
+
+
+@pytest.mark.parametrize("child_card", [2, 3])
+def test_parents_of_the_default_have_a_weaker_penalty(child_card):
+    C = 0.01
+    model, X, known, child = fitted(RidgeLogistic(C, tol=1e-9), child_card=child_card)
+    one_hot, factor = model.columns_.one_hot, parents_factor(C)
+    assert factor**2 * C == pytest.approx(PARENTS_C)
+    inputs = np.concatenate([X, factor * one_hot.columns(known)], axis=1)
+    by_hand = LogisticRegression(C=C, tol=1e-10, max_iter=10_000).fit(inputs, child)
+    expected = np.log(model.classifier_.smooth(by_hand.predict_proba(inputs)))
+    np.testing.assert_allclose(model.bind(X)(np.arange(len(X)), known), expected, atol=1e-6)
+    np.testing.assert_allclose(model.log_proba(X, known), expected, atol=1e-6)
 
 
 @given(st.integers(0, 2**31), st.integers(3, 6), st.booleans())
@@ -454,9 +470,9 @@ def test_default_estimator_converges_quietly():
 
 
 def test_the_default_can_be_tuned():
-    tuned = default_estimator().set_params(logisticregression__C=0.01)
-    weak, usual = (fitted(estimator)[0].effects_ for estimator in (tuned, None))
-    assert all(np.abs(w).max() < np.abs(u).max() for w, u in zip(weak, usual, strict=True))
+    tuned, usual = (default_estimator().set_params(ridgelogistic__C=C) for C in (0.01, 1.0))
+    weak, strong = (fitted(estimator)[0].effects_ for estimator in (tuned, usual))
+    assert all(np.abs(w).max() < np.abs(u).max() for w, u in zip(weak, strong, strict=True))
 
 
 def test_seeds_fill_in_what_was_left_open():
@@ -472,3 +488,22 @@ def test_seeds_fill_in_what_was_left_open():
 def test_run_many_keeps_the_order():
     with joblib.parallel_config("threading"):
         assert run_many(pow, [(2, i) for i in range(20)], n_jobs=2) == [2**i for i in range(20)]
+
+
+@pytest.mark.parametrize("spread", [1.0, 100.0, 700.0])
+def test_probabilities_are_a_softmax_also_where_exponentials_overflow(spread):
+    logits = np.random.default_rng(0).normal(size=(50, 5)) * spread
+    np.testing.assert_allclose(probabilities(logits.copy()), softmax(logits, axis=1), rtol=1e-12)
+    np.testing.assert_allclose(probabilities(logits.copy(), 0.25), softmax(logits, axis=1) / 4, rtol=1e-12)
+    np.testing.assert_allclose(probabilities(logits[:, :1].copy(), 0.25)[:, 1], expit(logits[:, 0]) / 4)
+
+
+@pytest.mark.parametrize("estimator", [None, DecisionTreeClassifier(max_depth=2)])
+def test_blocks_of_probabilities_are_those_of_all_rows(estimator):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(90, 3)), rng.integers(3, size=90)
+    model = StackedModel(estimator).fit(X, np.zeros((90, 0), dtype=np.intp), y, parent_cards=(), child_card=4)
+    whole = model.classifier_.smoothed_proba(model.prepared_.ready(X))
+    np.testing.assert_allclose(whole.sum(axis=1), 1.0)
+    blocks = model.proba_blocks(X)
+    np.testing.assert_allclose(np.vstack([blocks(slice(0, 40)), blocks(slice(40, 90))]), whole, rtol=1e-12)

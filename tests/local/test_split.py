@@ -47,7 +47,7 @@ def fit(estimator, X, parents, child, cards=CARDS, k=3, weight=None, **settings)
 
 
 def precise(kind):
-    return default_estimator().set_params(logisticregression=kind(tol=1e-10, max_iter=10_000, C=2.0))
+    return default_estimator().set_params(ridgelogistic=kind(tol=1e-10, max_iter=10_000, C=2.0))
 
 
 # -- one answer, however it is computed --------------------------------------------------------------------

@@ -15,6 +15,7 @@ from tuplet.joint import Atoms, Mode
 from tuplet.joint.base import all_outcomes
 from tuplet.losses import (
     LOSSES,
+    Absolute,
     Abstain,
     CallableLoss,
     CostMatrix,
@@ -22,6 +23,7 @@ from tuplet.losses import (
     Hamming,
     Jaccard,
     Loss,
+    Quantile,
     SubsetZeroOne,
     get_loss,
 )
@@ -29,6 +31,7 @@ from tuplet.prediction import JointPrediction
 from tuplet.space import ClassSpace
 from tuplet.testing import strategies
 from tuplet.testing.losses import check_loss
+from tuplet.testing.oracle import enumerate_joint
 
 # -- joints: a form is a strategy of joints, given the cardinalities ---------------------------------------
 
@@ -70,12 +73,21 @@ def costs(cards):
     return CostMatrix([rng.random((k, k)).round(1) * (1 - np.eye(k)) for k in cards])
 
 
+def some_levels(cards):
+    return [k * (j % 2 == 0) for j, k in enumerate(cards)]
+
+
 ANY_CARDS = {
     "hamming": lambda cards: Hamming(),
     "weighted hamming": weighted,
     "cost matrix": costs,
     "subset": lambda cards: SubsetZeroOne(),
     "callable": lambda cards: CallableLoss(distance),
+    "absolute": lambda cards: Absolute(),
+    "absolute of some": lambda cards: Absolute(levels=some_levels(cards)),
+    "quantile": lambda cards: Quantile(0.3),
+    "quantile of some": lambda cards: Quantile(0.85, levels=some_levels(cards)),
+    "abstaining absolute": lambda cards: Abstain(Absolute(levels=some_levels(cards)), 0.4),
     "callable among atoms": lambda cards: CallableLoss(distance, candidates="atoms"),
     "abstaining hamming": lambda cards: Abstain(Hamming(), 0.3),
     "abstaining weighted hamming": lambda cards: Abstain(weighted(cards), 0.3),
@@ -121,6 +133,61 @@ def test_a_row_is_decided_the_same_alone_and_in_a_batch(data, make):
     together = loss.decide(joint)
     alone = np.concatenate([loss.decide(row) for row in joint])
     np.testing.assert_array_equal(together, alone)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@examples(6)
+@given(data=st.data())
+def test_medians_and_quantiles_equal_enumeration(data, form):
+    cards = data.draw(mixed_cards)
+    joint = data.draw(FORMS[form](cards))
+    if joint.tolerance:
+        return
+    probabilities, outcomes = enumerate_joint(joint), all_outcomes(cards)
+    steps = outcomes[:, None] - outcomes  # (truths, answers, m)
+    for q in (0.1, 0.5, 0.9):
+        values = np.where(steps > 0, q * steps, (q - 1) * steps).mean(axis=2)
+        risks = probabilities @ values
+        loss = Quantile(q)
+        check_loss(loss, joint, atol=1e-12)
+        chosen = loss.decide(joint)
+        np.testing.assert_allclose(loss.risk(joint, chosen), risks.min(axis=1), rtol=0, atol=1e-12)
+        ties = risks <= risks.min(axis=1, keepdims=True) + 1e-12
+        lowest = np.array([outcomes[row].min(axis=0) for row in ties])  # positions decide alone
+        np.testing.assert_array_equal(chosen, lowest)
+    np.testing.assert_array_equal(Absolute().decide(joint), Quantile(0.5).decide(joint))
+    check_loss(Absolute(), joint, atol=1e-12)
+
+
+def test_distances_of_ordered_variables():
+    y_true, y_pred = [[0, 3, 1]], [[2, 1, 0]]
+    assert Absolute().value(y_true, y_pred) == pytest.approx((2 + 2 + 1) / 3)
+    assert Absolute(levels=[3, 4, 0]).value(y_true, y_pred) == pytest.approx((2 + 2 + 1) / 3)
+    assert Absolute(levels=[0, 4, 3]).value(y_true, y_pred) == pytest.approx((1 + 2 + 1) / 3)
+    assert Quantile(0.9).value(y_true, y_pred) == pytest.approx((0.2 + 1.8 + 0.9) / 3)
+    no_answer = Absolute(levels=[4, 4, 0]).value([[1, 3, 1]], [[UNKNOWN] * 3])
+    assert no_answer == pytest.approx((2 + 3 + 1) / 3)
+    assert Absolute(levels=[4]).value([[4]], [[3]]) == 3  # a label that is not in the space
+    with pytest.raises(InputError, match="without levels"):
+        Absolute().value([[1]], [[UNKNOWN]])
+    with pytest.raises(InputError, match="2 levels do not fit 1"):
+        Absolute(levels=[2, 2]).value([[1]], [[0]])
+    with pytest.raises(InputError, match="q must be a number between 0 and 1"):
+        Quantile(1.0)
+
+
+def test_distances_follow_the_class_space():
+    labels = (np.array(["I", "II", "III"]), np.array(["a", "b", "c"]))
+    space = ClassSpace(("stage", "kind"), labels, ordered=(True, False))
+    joint = Atoms((3, 3), np.array([[[0, 0], [1, 2], [2, 2]]]), np.log([[0.4, 0.3, 0.3]]))
+    prediction = JointPrediction(joint, space)
+    assert prediction.decide("absolute").to_numpy().tolist() == [["II", "c"]]
+    assert prediction.decide("quantile0.9").to_numpy().tolist() == [["III", "c"]]
+    assert prediction.decide(Abstain("absolute", 0.5)).isna().to_numpy().tolist() == [[True, False]]
+    unordered = JointPrediction(joint, ClassSpace(("stage", "kind"), labels))
+    for loss in ("absolute", Quantile(0.2), Abstain("quantile", 1)):
+        with pytest.raises(InputError, match=r"no class variable is ordered; .*declare_order"):
+            unordered.decide(loss)
 
 
 # -- check_loss finds what is wrong ------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from tuplet.joint.base import all_outcomes
 from tuplet.losses import LOSSES, Abstain, CostMatrix, FBeta, Hamming, Jaccard, SubsetZeroOne
 from tuplet.models import DecisionClassifier, IndependentClassifier, PowersetClassifier
 from tuplet.prediction import JointPrediction
-from tuplet.space import ClassSpace
+from tuplet.space import ClassSpace, declare_order
 from tuplet.space.containers import require_same_order
 
 DECISION_METRICS = {
@@ -401,6 +401,57 @@ def test_bad_input_is_a_clear_error(call, message):
 
 
 # -- scorers -----------------------------------------------------------------------------------------------
+
+
+def test_ranked_probability_score_equals_its_definition():
+    rng = np.random.default_rng(0)
+    cards = (4, 3, 2)
+    outcomes = all_outcomes(cards)
+    joint = Atoms(cards, outcomes[None], np.log(rng.dirichlet(np.ones(len(outcomes)), 5)))
+    labels = tuple(np.arange(k) for k in cards)
+    prediction = JointPrediction(joint, ClassSpace(("a", "b", "c"), labels, ordered=(True, False, False)))
+    truth = np.column_stack([rng.integers(k, size=5) for k in cards])
+    scores = []
+    for row, y in enumerate(truth):
+        p = [table[row] for table in joint.marginals()]
+        stage = sum((p[0][: j + 1].sum() - (y[0] <= j)) ** 2 for j in range(3))
+        others = [((p[v] - np.eye(cards[v])[y[v]]) ** 2).sum() / 2 for v in (1, 2)]
+        scores.append(np.mean([stage, *others]))
+    ours = metrics.ranked_probability_score(truth, prediction)
+    assert ours == pytest.approx(np.mean(scores), abs=1e-12)
+    weights = np.arange(5.0)
+    weighted = metrics.ranked_probability_score(truth, prediction, sample_weight=weights)
+    assert weighted == pytest.approx(np.average(scores, weights=weights), abs=1e-12)
+    unseen = truth.copy()
+    unseen[:, 0] = 9
+    assert metrics.ranked_probability_score(unseen, prediction) >= ours
+    missing = np.where(np.arange(3) == 0, truth, np.nan)
+    of_stage = metrics.ranked_probability_score(missing, prediction)
+    np.testing.assert_allclose(
+        of_stage, metrics.ranked_probability_score(truth[:, 0], prediction.marginal("a")), atol=1e-12
+    )
+    nominal = JointPrediction(joint, ClassSpace(("a", "b", "c"), labels))
+    with pytest.raises(InputError, match="no class variable is ordered"):
+        metrics.ranked_probability_score(truth, nominal)
+
+
+def test_a_certain_answer_has_its_distance_as_ranked_probability_score():
+    joint = Atoms((5,), np.array([[[1]]]), np.zeros((1, 1)))
+    prediction = JointPrediction(joint, ClassSpace(("stage",), (np.arange(5),), ordered=(True,)))
+    assert [metrics.ranked_probability_score([y], prediction) for y in range(5)] == [1, 0, 1, 2, 3]
+
+
+def test_scorers_of_ordered_variables():
+    X, Y = small_data()
+    staged = declare_order(pd.DataFrame({"stage": Y.sum(axis=1), "kind": Y[:, 0]}), ["stage"])
+    model = IndependentClassifier().fit(X, staged)
+    prediction = model.predict_joint(X)
+    score = metrics.get_scorer("neg_ranked_probability_score")(model, X, staged)
+    assert score == -metrics.ranked_probability_score(staged, prediction)
+    decided = prediction.decide("absolute")
+    steps = np.abs(model.space_.encode(staged) - model.space_.encode(decided)).mean()
+    assert metrics.get_scorer("neg_absolute_loss")(model, X, staged) == pytest.approx(-steps)
+    assert metrics.mean_loss(staged, decided, "absolute") == pytest.approx(steps)
 
 
 def small_data(n=120):

@@ -163,7 +163,7 @@ def test_without_time_for_all_rows_the_best_on_few_is_fitted():
     assert race.blend() is None
     assert race.favourite().name == "good"
     assert hours.used <= 0.4 * 20, "heats leave time for the fit that counts"
-    assert race.refit(Blend({"good": 1.0}, {"good": np.nan}, np.nan, np.inf, 0)) == {"good": "fitted"}
+    assert race.refit(Blend({"good": 1.0}, {"good": np.nan}, np.nan, np.nan, np.inf, 0)) == {"good": "fitted"}
 
 
 def test_richer_kinds_of_good_candidates_are_tried():

@@ -425,3 +425,14 @@ def test_the_filter_checks_what_it_gets():
         InformationGainFilter().fit(X, None)
     with pytest.raises(InputError, match="X has 3 rows, but y has 2"):
         InformationGainFilter().fit(X, [0, 1])
+
+
+def test_many_rows_are_searched_by_a_sample(monkeypatch):
+    X, Y = sample_mdc_problem(random_network(5)[0], 3000, random_state=0)[:2]
+    whole = GenerativeBayesNetClassifier(random_state=0).fit(X, Y)
+    monkeypatch.setattr("tuplet.models.generative.classifier.SAMPLE_SIZE", 1000)
+    model = GenerativeBayesNetClassifier(random_state=0).fit(X, Y)
+    assert model.score_ > whole.score_ - 30
+    order = np.random.default_rng(0).permutation(len(X))
+    other = GenerativeBayesNetClassifier(random_state=0).fit(X.iloc[order], Y.iloc[order])
+    assert other.graph_ == model.graph_

@@ -27,7 +27,7 @@ from tuplet.joint import Mixture
 from tuplet.joint.base import all_outcomes
 from tuplet.local.cross_fitting import fold_weights
 from tuplet.models.mixtures import base, growth
-from tuplet.models.mixtures.base import Annealed
+from tuplet.models.mixtures.base import Annealed, TrainingRows
 from tuplet.models.mixtures.em import EMSettings, MixtureState, run_em
 from tuplet.models.mixtures.mixture import ModelSource
 from tuplet.models.trees.mixture import TreeSource, new_forest
@@ -104,9 +104,8 @@ def test_a_mixture_of_equal_components_is_the_component():
 
 def test_em_keeps_a_mixture_that_is_at_its_best():
     X, Y = data(n=60)
-    source = ModelSource(
-        PriorClassifier(), X, Y, PriorClassifier().fit(X, Y).space_, np.random.default_rng(0)
-    )
+    rows, space = TrainingRows(X, Y, None, None), PriorClassifier().fit(X, Y).space_
+    source = ModelSource(PriorClassifier(), rows, space, np.random.default_rng(0))
     component = source.fit(PriorClassifier(), np.ones(60))
     state = MixtureState.of([component, component], np.ones(2))
     after, info = run_em(state, lambda c, w: source.fit(c.structure, w, c), np.ones(60), EMSettings())

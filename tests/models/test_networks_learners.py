@@ -409,6 +409,18 @@ def test_every_graph_obeys_its_family_and_its_bounds(seed, structure, criterion,
             assert not skeleton or nx.is_forest(skeleton)
 
 
+def test_the_order_that_a_sample_finds_is_improved_by_all_rows():
+    codes, cards, d = problem(3, n=400)
+    scorer = CountScorer(codes, cards, d)
+    sample = scorer.sample(np.arange(0, 400, 4))
+    options = LearnerOptions(max_component=2, random_state=0)
+    found = learn_structure(scorer, "cb-obs", options, sample)
+    order = search_network(sample, max_component=2, random_state=0).order
+    improved = search_network(scorer, max_component=2, random_state=0, start=order)
+    assert found.parents == improved.parents
+    assert improved.score >= greedy_network(scorer, order, max_component=2).score - STEP
+
+
 @given(st.integers(0, 2**20))
 @examples(25)
 def test_a_three_part_graph_knows_its_pruned_graph(seed):

@@ -74,6 +74,28 @@ def test_whole_weights_are_repetitions():
         assert weighted.score(3, parents) == pytest.approx(repeated.score(3, parents), abs=1e-9)
 
 
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_a_sample_estimates_the_scores_of_all_rows(criterion):
+    rng = np.random.default_rng(2)
+    n, cards = 40_000, (3, 3, 4, 3)
+    codes = rng.integers(cards, size=(n, 4))
+    codes[:, 3] = np.where(rng.random(n) < 0.1, codes[:, 0], codes[:, 3])
+    whole = CountScorer(codes, cards, 1, criterion=criterion)
+    assert whole.sample(np.arange(n)).score(3, (0, 1)) == pytest.approx(whole.score(3, (0, 1)), abs=1e-6)
+    parts = [whole.sample(np.arange(start, n, 20)) for start in range(20)]
+    weighted = whole.sample(np.arange(0, n, 20), np.full(n // 20, 20.0))
+    assert weighted.data.penalty == pytest.approx(whole.data.penalty)  # as many rows as there are
+    if whole.data.kind:  # marginal likelihoods are those of the sample
+        assert parts[0].score(3, (0,)) == CountScorer(codes[::20], cards, 1, criterion=criterion).score(
+            3, (0,)
+        )
+        return
+    for parents in ((0,), (0, 1), (0, 1, 2)):
+        gains = [20 * (part.score(3, parents) - part.score(3, ())) for part in parts]
+        expected = whole.score(3, parents) - whole.score(3, ())
+        assert abs(np.mean(gains) - expected) < 4 * np.std(gains) / np.sqrt(20)
+
+
 @given(st.integers(1, 9), st.integers(0, 2**20))
 @examples(25)
 def test_width_is_that_of_min_fill(n, seed):

@@ -305,3 +305,12 @@ def test_the_learner_of_the_paper_works_by_elimination_too():
         exclusive(n=60), n_rules=2, learner="paper", rng=np.random.default_rng(0), progress=False
     )
     assert 0 < len(learned.terms) <= 2
+
+
+def test_draws_of_variables_that_no_rule_names_follow_their_beliefs():
+    tables = [np.log([[0.2, 0.8], [1.0 - 1e-12, 1e-12]]), np.log([[0.5, 0.2, 0.3], [0.1, 0.1, 0.8]])]
+    evidence = Evidence(tuple(tables), np.zeros((2, 2), dtype=np.intp), np.ones(2))
+    draws = evidence.sample((), 20_000, np.random.default_rng(0))
+    for v, table in enumerate(tables):
+        shares = np.stack([(draws[:, :, v] == k).mean(axis=0) for k in range(table.shape[1])], axis=1)
+        np.testing.assert_allclose(shares, np.exp(table), atol=0.02)

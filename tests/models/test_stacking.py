@@ -26,9 +26,10 @@ from tuplet import (
 from tuplet.core.exceptions import InputError
 from tuplet.joint import Atoms, Mixture
 from tuplet.joint.base import all_outcomes
+from tuplet.local.cross_fitting import inner_folds
 from tuplet.models.mixture_weights import mixture_weights
 from tuplet.models.stacking.blend import _fit, fit_gate
-from tuplet.models.stacking.held_out import Rows, folds_of, judge
+from tuplet.models.stacking.held_out import Rows, enough_folds, folds_of, judge
 from tuplet.models.stacking.tempering import find_power, temper
 from tuplet.space import ClassSpace
 from tuplet.testing import check_joint
@@ -239,7 +240,7 @@ def test_a_model_is_judged_by_rows_that_it_has_not_seen():
         ([([0, 1], [2, 10**6])], "fold 1 holds positions beyond"),
         ([([0, 1], [1, 2])], "1 of its rows in training and in test"),
         (KFold(1000), "KFold.* cannot split"),
-        (StratifiedKFold(3), "StratifiedKFold.* cannot split"),
+        (StratifiedKFold(1000), "StratifiedKFold.* cannot split"),
     ],
 )
 def test_folds_that_cannot_be_made_are_an_error(cv, message):
@@ -374,3 +375,36 @@ def test_what_is_no_list_of_models_is_an_error(models, message):
     X, y = penguins()
     with pytest.raises(InputError, match=message):
         JointStackingClassifier(models).fit(X, y)
+
+
+def test_of_many_rows_some_folds_are_enough(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3))
+    Y = (X[:, :2] + rng.normal(size=(400, 2)) > 0).astype(int)
+    rows = Rows(X, Y, None, ClassSpace.from_labels(Y))
+    whole = JointStackingClassifier([IndependentClassifier(), ChainClassifier()], progress=False).fit(X, Y)
+    for size, n_folds in ((400, 5), (399, 5), (200, 3), (50, 1)):
+        monkeypatch.setattr("tuplet.models.stacking.held_out.SAMPLE_SIZE", size)
+        model = clone(whole).fit(X, Y)
+        assert len(enough_folds(inner_folds(X, Y, None, 5), rows)) == n_folds
+        if n_folds == 5:
+            assert model.weights_ == whole.weights_
+        assert abs(model.log_likelihood_ - whole.log_likelihood_) < 0.3
+    assert len(enough_folds(inner_folds(X, Y, None, 5), rows, at_least=2)) == 2
+    first, second = np.split(np.arange(400), 2)
+    halves = clone(whole).set_params(cv=[(first, second), (second, first)])
+    assert halves.fit(X, Y)._blend.n_rows == 400  # folds that are given are all used
+
+
+def test_only_two_folds_are_fitted_where_there_are_many_cells(monkeypatch):
+    monkeypatch.setattr("tuplet.models.stacking.held_out._MANY_CELLS", 1)
+    fitted = []
+    judged = judge
+    monkeypatch.setattr(
+        "tuplet.models.stacking.classifier.judge", lambda *task: fitted.append(task) or judged(*task)
+    )
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(60, 2)), rng.integers(2, size=(60, 2))
+    model = JointStackingClassifier([IndependentClassifier()], cv=5).fit(X, Y)
+    assert len(fitted) == 2
+    assert np.isfinite(model.log_likelihood_)

@@ -18,12 +18,13 @@ from tuplet.core.exceptions import InputError
 from tuplet.core.typing import UNKNOWN
 from tuplet.joint.base import all_outcomes
 from tuplet.local import columns
-from tuplet.local.cross_fitting import fold_weights, sample_weights
+from tuplet.local.cross_fitting import fold_weights
 from tuplet.local.families import FamilyScorer
+from tuplet.local.penalties import best_on_grid
+from tuplet.local.row_samples import sample_rows
 from tuplet.local.shifts import Baseline, Shifts
 from tuplet.metrics import joint_log_loss
 from tuplet.models.trees import edge_scores, logistic
-from tuplet.models.trees.edge_scores import best_on_grid
 from tuplet.models.trees.logistic import LogisticTreeLearner, TreeSettings
 from tuplet.structure import Family, best_forest, edges, is_acyclic
 
@@ -337,11 +338,11 @@ def test_penalties_and_edges_come_from_a_sample_and_parameters_from_all_rows(mon
     X, Y = data(n=600)
     monkeypatch.setattr(logistic, "SAMPLE_SIZE", 300)
     model = TreeClassifier().fit(X, Y)
-    taken = sample_weights(X, Y.to_numpy(), None, 300) > 0
-    assert 240 < taken.sum() < 360
-    few = TreeClassifier().fit(X[taken], Y[taken])
+    taken = sample_rows(X, Y.to_numpy(), None, 300).rows
+    assert 240 < len(taken) < 360
+    few = TreeClassifier().fit(X[taken], Y.iloc[taken])
     # The axes are those of all rows, so that nothing but rounding and 64 of 3 axes could differ.
-    np.testing.assert_allclose(model.gains_, few.gains_ * 600 / taken.sum(), rtol=0.02, atol=2)
+    np.testing.assert_allclose(model.gains_, few.gains_ * 600 / len(taken), rtol=0.02, atol=2)
     assert model.parents_ == few.parents_
     monkeypatch.setattr(logistic, "SAMPLE_SIZE", 10**6)
     settings = TreeSettings("split", model.C_, model.C_shared_, model.C_shift_, 3, None, None)

@@ -16,7 +16,7 @@ from scipy import sparse
 from draws import examples
 from tuplet.core.exceptions import InputError, LabelError
 from tuplet.core.typing import UNKNOWN
-from tuplet.space import ClassSpace
+from tuplet.space import ClassSpace, declare_order
 from tuplet.space.words import clip, combination_texts, contrast_texts, shorten
 
 
@@ -221,6 +221,74 @@ def test_categories_are_sorted_unless_declared():
     assert space.cards == (2, 3)
     assert space.n_variables == 2
     assert repr(space) == "ClassSpace(a: b | z; b: z | k | b)"
+
+
+def test_ordered_variables_are_remembered():
+    stage = pd.Categorical(["II", "I", None], ["I", "II", "III"], ordered=True)
+    Y = pd.DataFrame({"stage": stage, "kind": pd.Categorical(["a", "b", "a"]), "n": [1, 2, 1]})
+    space = ClassSpace.from_labels(Y)
+    assert space.ordered == (True, False, False)
+    assert repr(space) == "ClassSpace(stage: I < II < III; kind: a | b; n: 1 | 2)"
+    assert "I &lt; II" in space._repr_html_()
+    assert space.select(["n", "stage"]).ordered == (False, True)
+    assert pickle.loads(pickle.dumps(space)).ordered == space.ordered
+    pd.testing.assert_frame_equal(space.decode(space.encode(Y)), Y)
+    enum = pl.DataFrame({"stage": pl.Series(["II", "I"], dtype=pl.Enum(["I", "II"])), "kind": ["a", "b"]})
+    assert ClassSpace.from_labels(enum).ordered == (True, False)
+    assert ClassSpace(("a",), (np.array(["x", "y"]),)).ordered == (False,)
+
+
+def test_an_order_can_be_given():
+    Y = [["mid", 3], ["low", 1], [None, 2]]
+    space = ClassSpace.from_labels(Y, order={"y0": ["low", "mid", "high"]})
+    assert [list(labels) for labels in space.categories] == [["low", "mid", "high"], [1, 2, 3]]
+    assert space.ordered == (True, False)
+    assert space.encode(Y).tolist() == [[1, 2], [0, 0], [UNKNOWN, 1]]
+    assert space.decode(space.encode(Y)).tolist() == Y
+    assert ClassSpace.from_labels(Y, order=["y1"]).ordered == (False, True)
+    frame = pd.DataFrame(Y, columns=["size", "n"])
+    space = ClassSpace.from_labels(frame, order={"size": ["low", "mid", "high"], "n": [3, 2, 1]})
+    back = space.decode(space.encode(frame))
+    assert back["size"].cat.ordered
+    assert back["n"].cat.categories.tolist() == [3, 2, 1]
+    assert back["n"].tolist() == frame["n"].tolist()
+
+
+@pytest.mark.parametrize(
+    ("order", "message"),
+    [
+        ({"size": ["low", "high"]}, "lacks 'mid'"),
+        ({"size": ["low", "mid", "low"]}, "has a label twice"),
+        ({"n": ["1", "2", "3"]}, "lacks 1"),
+        (["size"], r"not known; give them .* order=\{'size'"),
+        ({"weight": [1]}, "no class variable 'weight'"),
+        ("size", "map names to labels"),
+    ],
+)
+def test_a_wrong_order_is_an_error(order, message):
+    Y = pd.DataFrame({"size": ["mid", "low"], "n": [1, 2]})
+    with pytest.raises(InputError, match=message):
+        ClassSpace.from_labels(Y, order=order)
+
+
+def test_declared_orders_in_all_containers():
+    stages = ["I", "II", "III"]
+    frame = pd.DataFrame({"stage": ["II", None, "I"], "n": [1, 2, 3]}, index=[5, 6, 7])
+    staged = declare_order(frame, {"stage": stages})
+    assert staged["stage"].dtype == pd.CategoricalDtype(stages, ordered=True)
+    assert staged.index.equals(frame.index)
+    assert staged["n"].dtype == frame["n"].dtype
+    assert frame["stage"].dtype != staged["stage"].dtype
+    assert declare_order(frame["stage"], {"stage": stages}).cat.ordered
+    assert ClassSpace.from_labels(declare_order(staged, {"stage": stages[::-1]})).cards == (3, 3)
+    array = declare_order(np.array([[2, 0], [1, 1]]), ["y0"])
+    assert ClassSpace.from_labels(array).ordered == (True, False)
+    assert declare_order([3, 1, 2], ["y"]).cat.categories.tolist() == [1, 2, 3]
+    polars = declare_order(pl.from_pandas(frame), {"stage": stages})
+    assert polars["stage"].dtype == pl.Enum(stages)
+    assert polars["n"].to_list() == [1, 2, 3]
+    with pytest.raises(InputError, match="Enum of polars holds text only, found 1"):
+        declare_order(polars, ["n"])
 
 
 def test_types_that_cannot_be_compared_have_a_fixed_order():

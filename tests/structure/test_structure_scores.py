@@ -20,6 +20,7 @@ from structure_oracle import (
     subsets,
 )
 from tuplet.core.exceptions import InputError
+from tuplet.joint.inference.plan import cliques_along, min_fill_order
 from tuplet.structure import (
     EdgeRules,
     LocalScores,
@@ -381,3 +382,16 @@ def test_scores_that_are_no_numbers_and_too_many_required_parents_are_named():
         candidate_parent_sets(2, 1, lambda families: [np.nan for _ in families])
     with pytest.raises(InputError, match="variable 2 has 2 required parents, but max_parents=1"):
         candidate_parent_sets(3, 1, lambda families: [], required=[(0, 2), (1, 2)])
+
+
+def test_moral_width_is_that_of_the_order_of_elimination_plans():
+    rng = np.random.default_rng(0)
+    for m in (2, 5, 12, 40):
+        sets = [rng.choice(child, size=min(child, int(rng.integers(4))), replace=False) for child in range(m)]
+        parents = tuple(tuple(sorted(int(v) for v in members)) for members in sets)
+        families = [(*members, child) for child, members in enumerate(parents)]
+        order = min_fill_order((2,) * m, families)
+        width = max(len(clique) for clique in cliques_along(families, order)) - 1
+        assert moral_width(parents) == width
+        assert moral_width(parents, width) == width
+        assert width == 0 or moral_width(parents, width - 1) > width - 1

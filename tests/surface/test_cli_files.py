@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.model_selection import TimeSeriesSplit
 from typer.testing import CliRunner
 
 import tuplet
@@ -242,8 +244,8 @@ def test_a_comparison_of_nothing_fails(folder, tmp_path):
 def test_columns_that_are_nearly_numbers_are_told(tmp_path):
     frame = pd.DataFrame({"x": [str(k) for k in range(39)] + ["none"], "y": [0, 1] * 20})
     frame.to_csv(tmp_path / "d.csv", index=False)
-    said = run("fit", tmp_path / "d.csv", "-t", "y", "-m", "prior", "-o", tmp_path / "m").stderr
-    assert "the column 'x' holds numbers, but also 'none'" in said
+    said = run("fit", tmp_path / "d.csv", "-t", "y", "-m", "chain", "-o", tmp_path / "m").stderr
+    assert "The column 'x' holds numbers, but also 'none'" in said
 
 
 def test_home_folders_are_found(folder, monkeypatch, tmp_path):
@@ -357,8 +359,8 @@ def test_unknown_labels_are_mentioned(folder, tmp_path):
 def test_names_of_rows_are_no_features(folder, tmp_path):
     frame = pd.read_csv(folder / "p.csv")
     frame.assign(tag=[f"t{i}" for i in range(344)]).to_csv(tmp_path / "p.csv", index=False)
-    result = run("fit", tmp_path / "p.csv", "-t", "sex", "-m", "prior", "-o", tmp_path / "[a].tuplet")
-    assert "--ignore tag excludes it" in result.stderr
+    result = run("fit", tmp_path / "p.csv", "-t", "sex", "-m", "independent", "-o", tmp_path / "[a].tuplet")
+    assert result.stderr.count("The column 'tag' is left out") == 1
     assert "[a].tuplet" in result.stdout
     assert result.stderr.count("warning") == 1
 
@@ -562,3 +564,52 @@ def test_targets_by_position_and_whole_numbers_with_gaps(tmp_path):
     variable = json.loads(run("info", tmp_path / "m.tuplet", "--json").stdout)["variables"][0]
     assert (variable["name"], variable["labels"]) == ("grade", [0, 1, 2])
     assert "0.0" not in run("predict", tmp_path / "m.tuplet", tmp_path / "t.csv").stdout.splitlines()[1]
+
+
+# -- groups and time ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def visits(tmp_path):
+    rng = np.random.default_rng(0)
+    patient = np.repeat(np.arange(12), 8)
+    frame = pd.DataFrame({"x": rng.normal(size=96), "patient": patient.astype(str)})
+    frame["day"] = pd.Timestamp("2026-01-01") + pd.to_timedelta(rng.permutation(96), unit="D")
+    frame["text"] = "soon"
+    frame["sick"], frame["late"] = rng.integers(0, 2, size=(2, 96))
+    path = tmp_path / "visits.csv"
+    frame.to_csv(path, index=False)
+    return str(path)
+
+
+def test_fit_with_groups_and_by_time(visits, tmp_path):
+    out = tmp_path / "model.tuplet"
+    given = ("fit", visits, "--targets", "sick,late", "--out", out)
+    run(*given, "--model", "tree", "--groups", "patient", "--ignore", "text,day")
+    assert tuplet.load_model(out).feature_names_in_.tolist() == ["x"]
+    result = run(*given, "--time", "day", "--ignore", "text,patient", "--time-budget", "0.5")
+    model = tuplet.load_model(out)
+    assert model.feature_names_in_.tolist() == ["x"]
+    assert isinstance(model.cv, TimeSeriesSplit)
+    assert "No time to compare" in result.output
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--groups", "nobody"), "--groups: .* has no column 'nobody'"),
+        (("--time", "text"), "neither numbers nor dates"),
+        (("--time", "day", "--groups", "patient"), "cannot be used together"),
+        (("--time", "day", "--model", "chain"), "the model 'chain' has no parameter cv"),
+    ],
+)
+def test_columns_of_groups_and_time_that_do_not_serve(visits, tmp_path, options, message):
+    result = run(
+        "fit", visits, "--targets", "sick,late", "--out", tmp_path / "model.tuplet", *options, code=1
+    )
+    assert re.search(message, " ".join(result.output.split()))
+
+
+def test_compare_by_time(visits):
+    targets = ("--targets", "sick,late", "--ignore", "text,patient", "--models", "prior", "--folds", "3")
+    assert "3 folds" in run("compare", visits, *targets, "--time", "day").output

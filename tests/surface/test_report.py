@@ -19,7 +19,13 @@ from sklearn.exceptions import NotFittedError
 import tuplet.models
 from tuplet import load_model
 from tuplet.core.exceptions import InputError, MissingDependencyError, TupletError, TupletWarning
-from tuplet.metrics import exact_match, hamming_score, joint_log_loss, marginal_log_loss
+from tuplet.metrics import (
+    exact_match,
+    hamming_score,
+    joint_log_loss,
+    marginal_log_loss,
+    ranked_probability_score,
+)
 from tuplet.models import (
     AutoJointClassifier,
     BayesNetClassifier,
@@ -47,7 +53,7 @@ from tuplet.models import (
     WeightedStackingClassifier,
 )
 from tuplet.prediction.truth import read_truth
-from tuplet.space import ClassSpace
+from tuplet.space import ClassSpace, declare_order
 from tuplet.surface.report import page
 from tuplet.surface.report.pieces import in_time
 from tuplet.surface.report.predictions import _given
@@ -239,6 +245,17 @@ def test_scores_are_those_of_the_metrics(tmp_path, unrendered):
     assert any("f1" in name for name in cells)
     right = (model.predict(X)["a"] == Y["a"]).mean()
     assert float(cells["a"][0]) == pytest.approx(right)
+
+
+def test_ordered_variables_have_a_score_of_their_own(tmp_path, unrendered):
+    X, Y = rows(60)
+    staged = declare_order(Y[["a"]].assign(stage=np.arange(60) % 3), ["stage"])
+    model = IndependentClassifier().fit(X, staged)
+    written = page_of(model, tmp_path, X, staged)
+    cells = Reader(written).cells
+    score = ranked_probability_score(staged, model.predict_joint(X))
+    assert float(cells["ranked probability score per label"][0]) == pytest.approx(score)
+    assert re.search(r"<th[^>]*>(<[^>]*>)*ordered<", written)
 
 
 def test_surprising_rows_are_those_of_least_probability(tmp_path, unrendered):

@@ -20,6 +20,9 @@ TupletWarning (a UserWarning)
 A message states what was attempted, what was found (names, not positions) and what to do.
 """
 
+import sys
+import warnings
+
 
 class TupletError(Exception):
     """Base of every error that Tuplet raises on purpose.
@@ -94,3 +97,11 @@ class ConvergenceWarning(TupletWarning):
 
 class ApproximationWarning(TupletWarning):
     """An answer is an estimate, or is not proven optimal."""
+
+
+def warn_outside(message: str, category: type[Warning]) -> None:
+    """Warn with the line outside of the library as the origin."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "tuplet":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)

@@ -83,6 +83,11 @@ _SHARED: dict[str, Allowed | tuple[Allowed, ...]] = {
         Having("a splitter of scikit-learn", "split"),
         Having("an iterable of (train, test) positions", "__iter__"),
     ),
+    "columns": (
+        Mapping,
+        Having("a transformer of scikit-learn", "transform"),
+        None,
+    ),
     "estimator": object,
     "forbidden": PAIRS,
     "max_iter": Whole(at_least=1),

@@ -23,8 +23,9 @@ from tuplet.evaluate.store import Store
 from tuplet.evaluate.work import Scorer
 from tuplet.io.dataset import Dataset
 from tuplet.io.loading import load_dataset
-from tuplet.metrics.scorers import SCORERS, get_scorer
+from tuplet.metrics.scorers import ORDERED_SCORERS, SCORERS, get_scorer
 from tuplet.space.containers import open_table
+from tuplet.space.labels import is_ordered
 
 
 def compare(
@@ -56,10 +57,11 @@ def compare(
     cv : int, "split", "shipped", splitter or iterable of (train, test) positions
         A number makes iterative-stratified folds (`StratifiedFolds`); "split" is the data set's own training
         and test part, "shipped" that or its own folds. Groups stay together in stratified folds, and are
-        passed to splitters such as `GroupKFold`.
+        passed to splitters such as `GroupKFold` and to the `fit` of models.
     scores : sequence of names, or dict name -> scorer, optional
-        See `tuplet.metrics.get_scorer`; all of `SCORERS` by default. A scorer is called as
-        `scorer(model, X, Y)`; greater is better. A score that a stored fit lacks means a new fit.
+        See `tuplet.metrics.get_scorer`; all of `SCORERS` by default, and the ranked probability score if all
+        data sets have ordered class variables. A scorer is called as `scorer(model, X, Y)`; greater is
+        better. A score that a stored fit lacks means a new fit.
     calibration : bool, default True
         Whether to keep what calibration plots need: marginals and the mode, which some joints are slow to
         give where the scores do not need them.
@@ -109,7 +111,7 @@ def compare(
         raise InputError(f"compare: a memory_limit needs Linux, found {sys.platform}.")
     sets = dict(_named_sets(datasets))
     named = _named_models(models, several=any(open_table(data.Y).shape[1:] > (1,) for data in sets.values()))
-    scorers = _scorers(scores)
+    scorers = _scorers(scores, ordered=all(_has_order(data.Y) for data in sets.values()))
     if isinstance(cv, Iterator):
         cv = list(cv)  # it is needed for every data set
     plans = [_plan(name, data, cv, random_state) for name, data in sets.items()]
@@ -196,9 +198,14 @@ def _gives_joint(model: Any) -> bool:
     return hasattr(model, "predict_joint")
 
 
-def _scorers(scores: Sequence[str] | Mapping[str, Any] | None) -> dict[str, Scorer]:
+def _has_order(Y: Any) -> bool:
+    """Return whether some class variable is ordered."""
+    return any(map(is_ordered, open_table(Y).form.dtypes))
+
+
+def _scorers(scores: Sequence[str] | Mapping[str, Any] | None, ordered: bool) -> dict[str, Scorer]:
     if scores is None:
-        return dict(SCORERS)
+        return dict(SCORERS | ORDERED_SCORERS if ordered else SCORERS)
     if not isinstance(scores, Mapping):
         scores = {name: name for name in ([scores] if isinstance(scores, str) else scores)}
     if not scores:
@@ -246,4 +253,5 @@ def _plan(name: str, data: Dataset, cv: Any, seed: int) -> FoldPlan:
     folds = make_folds(
         cv, X, data.Y, train=data.train, folds=data.folds, groups=data.groups, random_state=seed
     )
-    return FoldPlan(name, X, data.Y, folds, int(seed), data_digest(X, data.Y))
+    groups = None if data.groups is None else np.asarray(data.groups)
+    return FoldPlan(name, X, data.Y, folds, int(seed), data_digest(X, data.Y, groups), groups)

@@ -117,9 +117,10 @@ def _path(thing: Any) -> str:
     return f"{thing.__module__}.{thing.__qualname__}"
 
 
-def data_digest(X: Any, Y: Any) -> str:
-    """Return a text that differs where features or labels do: values, types, names and order."""
-    return short_digest(_table_bytes(X), _table_bytes(Y))
+def data_digest(X: Any, Y: Any, groups: Any = None) -> str:
+    """Return a text that differs where features, labels or groups do: values, types, names and order."""
+    parts = [X, Y] if groups is None else [X, Y, groups]
+    return short_digest(*map(_table_bytes, parts))
 
 
 def _table_bytes(table: Any) -> bytes:

@@ -37,12 +37,13 @@ class FoldPlan:
     Y: Any
     folds: Folds
     seed: int
-    data: str  # digest of X and Y
+    data: str  # digest of X, Y and groups
+    groups: Any = None
 
     @cached_property
     def tables(self) -> Packed:
-        """X and Y, for workers."""
-        return Packed((self.X, self.Y))
+        """X, Y and groups, for workers."""
+        return Packed((self.X, self.Y, self.groups))
 
     @cached_property
     def digest(self) -> str:
@@ -250,7 +251,7 @@ def _work(job: Job, terms: Terms) -> Record:
     how = plan.folds[job.fold], job.scorers, job.calibration, terms.memory_limit
     estimator = seeded(job.estimator, job.seed)
     if terms.here:
-        return do_work(estimator, (plan.X, plan.Y), *how)
+        return do_work(estimator, (plan.X, plan.Y, plan.groups), *how)
     return terms.workers.run(do_work, estimator, plan.tables, *how, time_limit=terms.time_limit)
 
 

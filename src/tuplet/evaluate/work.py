@@ -24,12 +24,14 @@ from tuplet.core.exceptions import TupletError
 from tuplet.core.processes import Packed
 from tuplet.evaluate.fingerprint import describe
 from tuplet.evaluate.store import Record
+from tuplet.local.cross_fitting import folds_of_groups
 from tuplet.losses.base import Loss
 from tuplet.losses.registry import get_loss
 from tuplet.metrics.calibration import marginal_calibration, mode_calibration
 from tuplet.metrics.probabilities import n_floored
 from tuplet.prediction.joint import JointPrediction
-from tuplet.space.features.estimators import unwrap
+from tuplet.space.classes import ClassSpace
+from tuplet.space.features.estimators import group_arguments, unwrap
 
 N_BINS = 20
 """Bins of the stored calibration tables; pictures may join neighbours."""
@@ -42,7 +44,7 @@ _CALIBRATIONS = {"marginals": marginal_calibration, "mode": mode_calibration}
 
 def do_work(
     model: Any,
-    tables: tuple[Any, Any] | Packed,
+    tables: tuple[Any, Any, Any] | Packed,
     fold: tuple[Any, Any],
     scorers: Mapping[str, Scorer],
     calibration: bool,
@@ -50,18 +52,22 @@ def do_work(
 ) -> Record:
     """Fit a model to the training rows of X and Y, predict one joint of the test rows, and score it.
 
+    The third of the `tables` are groups of rows, or None: models whose fit takes groups get them.
+
     Errors do not end a comparison: the record then has the status "failed" and the reason. A score that
     cannot be computed (because there are too many outcomes, say) is missing, and `score_problems` has the
     reason. The time of prediction includes the scores, since many forms of a joint are lazy.
     """
     tables = tables.open() if isinstance(tables, Packed) else tables
-    X_train, Y_train, X_test, Y_test = (_safe_indexing(table, side) for side in fold for table in tables)
+    X, Y, groups = tables
+    X_train, Y_train, X_test, Y_test = (_safe_indexing(table, side) for side in fold for table in (X, Y))
+    groups = None if groups is None else groups[fold[0]]
     meter = _MemoryMeter()
     record: Record = {"n_train": _n_rows(X_train), "n_test": _n_rows(X_test), "scores": {}}
     with _collected_warnings(record), _limited_memory(memory_limit):
         try:
             with _timed(record, "fit"):
-                fitted = clone(model).fit(X_train, Y_train)
+                fitted = _fit(clone(model), X_train, Y_train, groups)
             with _timed(record, "predict"):
                 record |= _score(CachedPrediction(fitted, X_test), X_test, Y_test, scorers, calibration)
         except KeyboardInterrupt:
@@ -72,6 +78,14 @@ def do_work(
             record["status"] = "ok"
     record["peak_memory_mb"] = meter.peak_mb()
     return record
+
+
+def _fit(model: Any, X: Any, Y: Any, groups: Any) -> Any:
+    """Fit a model that holds rows out by groups (n,): it takes them, or its search gets folds of them."""
+    if groups is None:
+        return model.fit(X, Y)
+    with folds_of_groups(model, ClassSpace.from_labels(Y).encode(Y), groups):
+        return model.fit(X, Y, **group_arguments(model, groups))
 
 
 def failed(error: BaseException) -> Record:

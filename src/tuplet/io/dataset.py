@@ -37,7 +37,7 @@ class Dataset:
         The fold, from 0, in which each row is a test row, where the data come with folds.
     groups : array, shape (n,), optional
         What belongs together, such as the patient of each row: `compare` keeps the rows of a group on the
-        same side of every split that it makes.
+        same side of every split that it makes, and passes groups to the `fit` of models that take them.
 
     Examples
     --------

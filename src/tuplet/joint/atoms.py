@@ -118,32 +118,44 @@ class Atoms(JointDistribution):
         For classifiers of combinations, whose weights are probabilities already: their logarithms, which
         marginals do not need, are taken on first use.
         """
-        total = weights.sum(axis=1, keepdims=True)
+        total = weights @ np.ones((weights.shape[1], 1))  # faster than sums of short rows
         if not (np.isfinite(total) & (total > 0)).all():
             raise InputError("Atoms: the weights of a row must be finite and not all zero.")
         if np.abs(total - 1.0).max(initial=0.0) > _ROUNDING:
             weights = weights / total
+        return cls.from_blocks(cards, codes, len(weights), weights.__getitem__)
+
+    @classmethod
+    def from_blocks(
+        cls, cards: tuple[int, ...], codes: Codes, n: int, weights_of: Callable[[slice], Floats]
+    ) -> Atoms:
+        """Atoms (a, m), distinct and the same for all n rows, with probabilities (r, a) of blocks of rows.
+
+        Queries that read them once, such as marginals, never hold the probabilities of all rows.
+        """
         atoms = object.__new__(cls)
-        for name, value in (("cards", cards), ("codes", codes[None]), ("_weights", weights)):
+        for name, value in (("cards", cards), ("codes", codes[None]), ("_n", n), ("_given", weights_of)):
             object.__setattr__(atoms, name, value)
         return atoms
 
     def __getattr__(self, name: str) -> Floats:
         """Take the logarithms of weights that were given as such."""
-        if name != "log_weights" or "_weights" not in self.__dict__:
+        if name != "log_weights" or "_given" not in self.__dict__:
             raise AttributeError(f"Atoms has no attribute {name!r}.")
+        log_weights = np.empty((len(self), self.codes.shape[1]))
         with np.errstate(divide="ignore"):
-            object.__setattr__(self, "log_weights", np.log(self.__dict__["_weights"]))
-        return self.__dict__["log_weights"]
+            for rows in row_blocks(*log_weights.shape, CACHE_CELLS):
+                np.log(self._weights_of(rows), out=log_weights[rows])
+        object.__setattr__(self, "log_weights", log_weights)
+        return log_weights
 
     def _weights_of(self, rows: slice) -> Floats:
         """Probabilities (r, a) of the atoms of some rows."""
-        given = self.__dict__.get("_weights")
-        return np.exp(self.log_weights[rows]) if given is None else given[rows]
+        given = self.__dict__.get("_given")
+        return np.exp(self.log_weights[rows]) if given is None else given(rows)
 
     def __len__(self) -> int:
-        given = self.__dict__.get("_weights")
-        return len(self.log_weights if given is None else given)
+        return self.__dict__["_n"] if "_n" in self.__dict__ else len(self.log_weights)
 
     def _take(self, rows: npt.NDArray[np.intp]) -> Self:
         codes = self.codes if self._shared else self.codes[rows]
@@ -231,8 +243,8 @@ class Atoms(JointDistribution):
         flat = np.zeros((len(self), sum(self.cards)))
         if self._shared:
             values = indicator(self.codes[0], self.cards)
-            for rows in self._blocks(len(self.codes[0])):
-                flat[rows] = self._weights_of(rows) @ values
+            for rows in row_blocks(len(self), len(values), CACHE_CELLS):
+                np.matmul(self._weights_of(rows), values, out=flat[rows])
         else:
             for rows, columns, weights in self._columns():
                 for j, card in enumerate(self.cards):
@@ -323,9 +335,9 @@ class Atoms(JointDistribution):
     def _sample(self, size: int, rng: np.random.Generator) -> Codes:
         uniform = rng.random((size, len(self)))
         chosen = np.empty((len(self), size), dtype=np.intp)
-        for i in range(len(self)):
-            cumulative = np.cumsum(self._weights_of(slice(i, i + 1)))
-            chosen[i] = np.searchsorted(cumulative, uniform[:, i] * cumulative[-1], side="right")
+        for rows in row_blocks(len(self), self.codes.shape[1], CACHE_CELLS):
+            for i, cumulative in enumerate(np.cumsum(self._weights_of(rows), axis=1), start=rows.start):
+                chosen[i] = np.searchsorted(cumulative, uniform[:, i] * cumulative[-1], side="right")
         return self._gather(chosen).transpose(1, 0, 2)
 
     def _gather(self, places: npt.NDArray[np.intp]) -> Codes:

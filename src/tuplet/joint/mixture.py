@@ -128,9 +128,13 @@ class Mixture(JointDistribution):
     def _average(self, query: Callable[[JointDistribution], Floats]) -> Floats:
         """Average the components' answers (n, ...)."""
         weights = np.exp(self.log_weights)
-        answers = [query(component) for component in self.components]
-        shape = (-1, *[1] * (answers[0].ndim - 1))
-        return np.sum([weights[:, c].reshape(shape) * answer for c, answer in enumerate(answers)], axis=0)
+        total: Floats | None = None
+        for c, component in enumerate(self.components):
+            answer = query(component)
+            part = weights[:, c].reshape(-1, *[1] * (answer.ndim - 1)) * answer
+            total = part if total is None else np.add(total, part, out=total)
+        assert total is not None
+        return total
 
     def _log_probs(self, outcomes: Codes) -> Floats:
         return self._log_average(lambda component: component._log_probs(outcomes))

@@ -66,11 +66,13 @@ class LocalModel(ABC):
         parent_cards: Sequence[int],
         child_card: int,
         sample_weight: Floats | None = None,
+        groups: Codes | None = None,
     ) -> Self:
         """Learn from rows X, codes of the parents (n, p) and of the child (n,).
 
         Rows whose child is `UNKNOWN` are left out; the parents of the others may be `UNKNOWN`. X may be
-        `PreparedFeatures` of the same estimator, which many fits share.
+        `PreparedFeatures` of the same estimator, which many fits share. Rows of one of the `groups` (n,) are
+        held out together where a fit holds rows out.
         """
 
     @abstractmethod

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,16 +18,12 @@ from tuplet.core.exceptions import InputError
 from tuplet.core.limits import CACHE_CELLS, PASS_CELLS, row_blocks
 from tuplet.core.parallel import one_blas_thread
 from tuplet.core.typing import UNKNOWN, Codes, Floats
-from tuplet.local.cross_fitting import Fold, Positions, cross_fit, numbered_folds
-from tuplet.local.logistic import (
-    fit_in_blocks,
-    is_additive,
-    is_plain_logistic,
-    linear_predictor,
-    probabilities,
-)
-from tuplet.local.smoothing import pseudo_row, with_pseudo_row
+from tuplet.local.cross_fitting import Positions, cross_fit, folds_of_groups, inner_folds
+from tuplet.local.logistic import is_additive, is_plain_logistic, linear_predictor, probabilities
+from tuplet.local.ridge import RidgeLogistic, fit_in_blocks
+from tuplet.local.smoothing import pseudo_row
 from tuplet.space.features.estimators import (
+    group_arguments,
     is_one_of,
     last_step,
     name_of,
@@ -39,7 +36,7 @@ _FEWEST = 30
 """Rows below which nothing is held out: the model without parents dominates configurations that small."""
 
 _HELD_OUT, _PARTS = 80, 4
-"""Rows that suffice to find two numbers; they come from as many of four parts as it takes."""
+"""Rows, or groups, that suffice to find two numbers; they come from as many of four parts as it takes."""
 
 _CELLS = 2**18
 """Probabilities beyond which the numbers are found from a part of the rows."""
@@ -191,29 +188,37 @@ def best_power(
 
 
 def calibrated(
-    fit: Callable[..., Any], estimator: Any, inputs: Features, y: Codes, weight: Floats | None
+    fit: Callable[..., Any],
+    estimator: Any,
+    inputs: Features,
+    y: Codes,
+    weight: Floats | None,
+    groups: Codes | None = None,
 ) -> tuple[Any, Calibration | None]:
     """Fit a classifier, and learn its calibration.
 
     Out-of-bag predictions of a forest cost nothing; otherwise a quarter of the rows is held out for a first
-    fit, and further quarters if that is not enough rows.
+    fit, and further quarters if that is not enough rows. Bags of a forest divide groups, so they do not serve
+    where there are groups.
 
     Parameters
     ----------
     fit : callable
-        (estimator, inputs, y, weight) -> fitted clone.
+        (estimator, inputs, y, weight, groups) -> fitted clone.
     y : int array, shape (n,)
         Classes 0 to c - 1, all of them present.
+    groups : int array, shape (n,), optional
+        Rows of one group are held out together.
     """
     if len(y) < _FEWEST or not needs_calibration(estimator):
-        return fit(estimator, inputs, y, weight), None
+        return fit(estimator, inputs, y, weight, groups), None
     frequencies = np.bincount(y, weight) / (len(y) if weight is None else weight.sum())
-    if _has_out_of_bag(estimator):
+    if groups is None and _has_out_of_bag(estimator):
         fitted, proba = _fit_forest(fit, estimator, inputs, y, weight)
         rows = np.flatnonzero(proba.sum(axis=1) > 0)
     else:
-        fitted = fit(estimator, inputs, y, weight)
-        rows, proba = _hold_out(fit, estimator, inputs, y, weight)
+        fitted = fit(estimator, inputs, y, weight, groups)
+        rows, proba = _hold_out(fit, estimator, inputs, y, weight, groups)
     if not len(rows):
         return fitted, None
     some = None if weight is None else weight[rows]
@@ -245,38 +250,36 @@ def _fit_forest(
     changed = type(estimator)(**estimator.get_params(deep=False)).set_params(oob_score=True)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Some inputs do not have OOB scores")
-        fitted = fit(changed, inputs, y, weight)
+        fitted = fit(changed, inputs, y, weight, None)
     return fitted, np.nan_to_num(np.asarray(fitted.oob_decision_function_, dtype=float))
 
 
 def _hold_out(
-    fit: Callable[..., Any], estimator: Any, inputs: Features, y: Codes, weight: Floats | None
+    fit: Callable[..., Any],
+    estimator: Any,
+    inputs: Features,
+    y: Codes,
+    weight: Floats | None,
+    groups: Codes | None,
 ) -> tuple[Codes, Floats]:
     """Return rows that were held out, and probabilities (n, c) that are valid for these."""
     proba = np.zeros((len(y), int(y.max()) + 1))
 
     def learn(rows: Positions, some: Floats | None) -> tuple[Any, Codes]:
         present, codes = np.unique(y[rows], return_inverse=True)
-        return fit(estimator, take_rows(inputs, rows), codes, some), present
+        together = None if groups is None else groups[rows]
+        return fit(estimator, take_rows(inputs, rows), codes, some, together), present
 
     def predict(fitted: tuple[Any, Codes], rows: Positions) -> None:
         model, present = fitted
         answer = np.asarray(model.predict_proba(take_rows(inputs, rows)), dtype=float)
         proba[np.ix_(rows, present)] = answer / answer.sum(axis=1, keepdims=True)
 
-    folds = [fold for fold in _folds(y, weight) if len(np.unique(y[fold.train])) > 1]
+    n_units = len(y) if groups is None else len(np.unique(groups))
+    n_parts = min(_PARTS, -(-_HELD_OUT * _PARTS // n_units))
+    parts = inner_folds(None, y, weight, _PARTS, groups=groups)[:n_parts]
+    folds = [fold for fold in parts if len(np.unique(y[fold.train])) > 1]
     return cross_fit(folds, learn, predict).rows, proba
-
-
-def _folds(y: Codes, weight: Floats | None) -> list[Fold]:
-    """Return folds that each hold out a quarter of the rows, with all classes in proportion."""
-    # Random, but the same for the same rows: scores of families must not depend on luck.
-    order = np.random.default_rng(0).permutation(len(y))
-    order = order[np.argsort(y[order], kind="stable")]
-    number = np.empty(len(y), dtype=np.intp)
-    number[order] = np.arange(len(y)) % _PARTS
-    n_parts = min(_PARTS, -(-_HELD_OUT * _PARTS // len(y)))
-    return numbered_folds(number, weight)[:n_parts]
 
 
 # -- smoothing ---------------------------------------------------------------------------------------------
@@ -315,11 +318,18 @@ class SmoothedClassifier:
 
     @classmethod
     def fit(
-        cls, estimator: Any, inputs: Features, child: Codes, card: int, sample_weight: Floats | None = None
+        cls,
+        estimator: Any,
+        inputs: Features,
+        child: Codes,
+        card: int,
+        sample_weight: Floats | None = None,
+        groups: Codes | None = None,
     ) -> SmoothedClassifier:
         """Fit a clone of `estimator` to the rows whose code in `child` (n,) is known and weighs something.
 
-        The classes are renumbered without gaps, because some estimators take nothing else.
+        The classes are renumbered without gaps, because some estimators take nothing else. Rows of one of the
+        `groups` (n,) are held out together.
         """
         used = child != UNKNOWN
         if sample_weight is not None:
@@ -327,6 +337,7 @@ class SmoothedClassifier:
         if not used.all():
             inputs, child = take_rows(inputs, used), child[used]
             sample_weight = None if sample_weight is None else sample_weight[used]
+            groups = None if groups is None else groups[used]
         counts = np.bincount(child, sample_weight, minlength=card).astype(float)
         classes = np.unique(child)
         if len(classes) < 2:
@@ -336,7 +347,7 @@ class SmoothedClassifier:
             f"Fitting {name_of(estimator)} to {len(classes):,} classes", n_rows(inputs), len(classes)
         )
         fitted, calibration = calibrated(
-            _fit, estimator, inputs, np.searchsorted(classes, child), sample_weight
+            _fit, estimator, inputs, np.searchsorted(classes, child), sample_weight, groups
         )
         return cls(fitted, classes[np.asarray(fitted.classes_)], counts, calibration)
 
@@ -356,12 +367,30 @@ class SmoothedClassifier:
         require_size(f"The probabilities of {self.card:,} categories", n, self.card)
         if self.estimator is None:
             return np.repeat(self.smooth(np.ones((1, len(self.classes)))), n, axis=0)
-        if not is_additive(self.estimator) or not isinstance(inputs, np.ndarray):
+        if not self._goes_by_blocks(inputs):
             return self.smooth(self.proba(inputs))
         answer = np.empty((n, self.card))
         for rows in row_blocks(n, self.card, CACHE_CELLS):  # the many passes of a softmax stay in the cache
-            answer[rows] = self.smooth(self.proba(inputs[rows]))
+            answer[rows] = self._smoothed_block(inputs, rows)
         return answer
+
+    def smoothed_blocks(self, inputs: Features) -> Callable[[slice], Floats]:
+        """Return a function that gives the probabilities (r, k) of a block of rows, none of them zero.
+
+        Where that is cheap they are computed when they are asked for, so that those of all rows, which may
+        be many times larger than the inputs, need no memory.
+        """
+        if self.estimator is None or not self._goes_by_blocks(inputs):
+            return self.smoothed_proba(inputs).__getitem__
+        require_size(f"The probabilities of {self.card:,} categories", n_rows(inputs), self.card)
+        return partial(self._smoothed_block, inputs)
+
+    def _goes_by_blocks(self, inputs: Features) -> bool:
+        return is_additive(self.estimator) and isinstance(inputs, np.ndarray)
+
+    def _smoothed_block(self, inputs: Floats, rows: slice) -> Floats:
+        scale, _ = self.smoothing
+        return self._add_share(probabilities(linear_predictor(self.estimator, inputs[rows]), scale))
 
     def proba(self, inputs: Features) -> Floats:
         """Probabilities (n, c) of the seen classes, calibrated but not smoothed."""
@@ -391,10 +420,17 @@ class SmoothedClassifier:
 
     def smooth(self, proba: Floats) -> Floats:
         """Smoothed probabilities (..., k), from those of the seen classes (..., c), which are overwritten."""
+        scale, _ = self.smoothing
+        proba *= scale
+        return self._add_share(proba)
+
+    def _add_share(self, proba: Floats) -> Floats:
+        _, share = self.smoothing
         if len(self.classes) < self.card:
             seen, proba = proba, np.zeros((*proba.shape[:-1], self.card))
             proba[..., self.classes] = seen
-        return with_pseudo_row(proba, pseudo_row(self.counts))
+        proba += share
+        return proba
 
 
 def predict_proba(estimator: Any, inputs: Features) -> Floats:
@@ -417,16 +453,20 @@ def _mean_of_trees(forest: Any, inputs: npt.NDArray[np.float32]) -> Floats:
     return total
 
 
-def _fit(estimator: Any, inputs: Features, y: Codes, weight: Floats | None) -> Any:
+def _fit(
+    estimator: Any, inputs: Features, y: Codes, weight: Floats | None, groups: Codes | None = None
+) -> Any:
     """Fit a clone to classes 0 .. c - 1."""
-    plain = y.max() > 1 and is_plain_logistic(estimator) and isinstance(inputs, np.ndarray)
+    known = type(estimator) is not RidgeLogistic and is_plain_logistic(estimator)
+    plain = y.max() > 1 and known and isinstance(inputs, np.ndarray)
     if plain and np.isfinite(inputs.sum()):
         return fit_in_blocks(estimator, inputs, y, weight)
     fitted = clone(estimator)
     with (
+        folds_of_groups(fitted, y, groups),
         config_context(enable_metadata_routing=False),  # the arguments name their steps already
         warnings.catch_warnings(),
     ):
         # Combinations of labels may be many and rare; they are classes all the same.
         warnings.filterwarnings("ignore", message="The number of unique classes is greater than 50%")
-        return fitted.fit(inputs, y, **weight_arguments(fitted, weight))
+        return fitted.fit(inputs, y, **weight_arguments(fitted, weight), **group_arguments(fitted, groups))

@@ -64,7 +64,7 @@ class Scaling:
 
     def transform(self, X: Features) -> Floats:
         """Return rows X as a dense table (n, d) with means of 0 and variances of 1."""
-        standard = self.limits.clip(_as_table(X))
+        standard = self.limits.clip(as_table(X))
         standard -= self.mean
         standard /= self.scale
         standard[np.isnan(standard)] = 0.0
@@ -238,7 +238,7 @@ def prepare_columns(X: Features, weight: Floats) -> PrincipalColumns | SparseCol
     return PrincipalColumns.learn(X, weight)
 
 
-def _as_table(X: Any) -> Floats:
+def as_table(X: Any) -> Floats:
     """Return rows X as a dense table of floats; X itself if it is one."""
     table = X.toarray() if hasattr(X, "toarray") else X
     return np.asarray(table, dtype=np.float64)
@@ -252,7 +252,7 @@ def unless_constant(scale: Floats, mean: Floats) -> Floats:
 def _blocks(X: Features, weight: Floats, limits: InputRange | None = None) -> Iterator[tuple[Floats, Floats]]:
     """Yield dense blocks of rows, inside of limits, and their weights."""
     for rows in row_blocks(n_rows(X), X.shape[1], PASS_CELLS):
-        part = _as_table(X[rows])
+        part = as_table(X[rows])
         yield part if limits is None else limits.clip(part), weight[rows]
 
 

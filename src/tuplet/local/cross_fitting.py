@@ -1,31 +1,41 @@
 """Predictions for rows that models were not fitted to: folds, and one model for each of them.
 
-All folds inside of models are made here: `inner_folds` for rows with features, `random_folds` for rows that
-have none. `cross_fit` fits to the rows of each fold and predicts the others.
+`inner_folds` makes all folds inside of models, by rows or by groups of them. `cross_fit` fits to the rows of
+each fold and predicts the others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from hashlib import blake2b
+from heapq import heappop, heappush
 from typing import Any, Generic, NamedTuple, TypeVar, final
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
-from scipy import sparse
+from sklearn.model_selection import (
+    RepeatedStratifiedKFold,
+    StratifiedGroupKFold,
+    StratifiedKFold,
+    StratifiedShuffleSplit,
+)
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import has_fit_parameter
 
 from tuplet.core.exceptions import InputError
 from tuplet.core.limits import row_blocks
 from tuplet.core.typing import Codes, Floats
+from tuplet.local.row_samples import RowSample, row_keys, running_total
 from tuplet.space.classes import ClassSpace
+from tuplet.space.features.estimators import is_one_of
 from tuplet.space.features.inputs import Features
-from tuplet.space.features.nominal import codes_and_values
 
-SAMPLE_SIZE = 2**15
-"""Rows by which models choose penalties, structures and numbers of components where there are more of them;
-parameters are then fitted to all rows."""
+_USUAL_FOLDS = 5
+"""What scikit-learn takes `cv=None` for."""
+
+_WITHOUT_FOLDS = {"sklearn": ("ClassifierChain",)}
+"""Estimators of scikit-learn that make no folds if `cv` is None."""
 
 Positions = npt.NDArray[np.intp]
 Model = TypeVar("Model")
@@ -93,52 +103,71 @@ def cross_fit(
 
 
 def inner_folds(
-    X: Features, codes: Codes, sample_weight: Floats | None, cv: Any, space: ClassSpace | None = None
+    X: Features | None,
+    codes: Codes,
+    sample_weight: Floats | None,
+    cv: Any,
+    space: ClassSpace | None = None,
+    *,
+    groups: Codes | None = None,
+    rng: np.random.Generator | None = None,
 ) -> list[Fold]:
     """Return the folds of rows, without those in which nothing can be learned or nothing is held out.
 
     Parameters
     ----------
-    X : features, n rows
-    codes : int array, shape (n, m)
+    X : features, n rows, or None
+        Without features, and without `rng`, folds have the classes in proportion.
+    codes : int array, shape (n, m), or (n,) where X is None
     sample_weight : array, shape (n,), or None
     cv : int, splitter of scikit-learn, or iterable of (train, test) positions
-        Given a number, the fold of a row follows from the row itself; see `fold_weights`.
+        Given a number, the fold of a row follows from the row itself (see `fold_weights`), from its group or
+        from `rng`. There are no more folds than rows or groups.
     space : ClassSpace, optional
         Gives a splitter labels in the place of codes.
+    groups : int array, shape (n,), optional
+        A number divides groups, never the rows of one; a splitter gets them. A single group is divided as if
+        there were none: otherwise nothing could be held out.
+    rng : Generator, optional
+        Draws the folds, of equal size, if `cv` is a number and there are no groups.
+
+    Examples
+    --------
+    >>> X, codes = np.arange(6.0)[:, None], np.zeros((6, 1), dtype=int)
+    >>> [fold.test for fold in inner_folds(X, codes, None, 3, groups=np.array([0, 0, 0, 1, 1, 2]))]
+    [array([0, 1, 2]), array([3, 4]), array([5])]
     """
-    whole = np.ones(len(codes)) if sample_weight is None else sample_weight
     if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
         if cv < 2:
             raise InputError(f"cv must be at least 2 folds, found {cv}.")
-        shares = fold_weights(X, codes, sample_weight, int(cv))
-        sides = ((np.maximum(whole - share, 0.0), share) for share in shares.T)
+        folds = _divide(X, codes, sample_weight, int(cv), groups, rng)
     else:
-        labels = codes if space is None else space.decode(codes)
-        pairs = read_pairs(cv, np.zeros((len(codes), 1)), labels)
-        sides = ((_on(train, whole), _on(test, whole)) for train, test in pairs)
-    folds = [_fold(*side, sample_weight is not None) for side in sides]
+        whole = np.ones(len(codes)) if sample_weight is None else sample_weight
+        pairs = _given_pairs(cv, codes, space, groups)
+        folds = [
+            _fold(_on(train, whole), _on(test, whole), sample_weight is not None) for train, test in pairs
+        ]
     return [fold for fold in folds if len(fold.train) and len(fold.test)]
 
 
-def held_out_only(folds: Sequence[Fold], rows: Positions) -> list[Fold]:
-    """Return the folds with no other test rows than these, without folds that have none of them."""
-    parts = [(fold, np.isin(fold.test, rows)) for fold in folds]
-    return [
-        replace(fold, test=fold.test[kept], test_weight=fold.test_weight[kept])
-        for fold, kept in parts
-        if kept.any()
-    ]
+def held_out_only(folds: Sequence[Fold], sample: RowSample, sample_weight: Floats | None) -> list[Fold]:
+    """Return the folds with no other test rows than those of a sample, without folds that have none of them.
 
-
-def drawn_order(n: int, n_learned: int | None) -> Positions:
-    """Return the positions of n rows in the order in which they are drawn, if only some are learned from.
-
-    Where all are learned from they keep their order. The order depends on nothing but n: fits repeat.
+    Parameters
+    ----------
+    folds : sequence of Fold
+        Of all rows.
+    sample : RowSample
+    sample_weight : array, shape (n,), or None
+        Weights of all rows.
     """
-    if n_learned is None or n <= n_learned:
-        return np.arange(n)
-    return np.random.default_rng(0).permutation(n)
+    shares = sample.shares(sample_weight)
+    parts = []
+    for fold in folds:
+        _, held, place = np.intersect1d(fold.test, sample.rows, assume_unique=True, return_indices=True)
+        weight = fold.test_weight[held] * shares[place]
+        parts.append(replace(fold, test=fold.test[held], test_weight=weight))
+    return [fold for fold in parts if len(fold.test)]
 
 
 def numbered_folds(number: Codes, sample_weight: Floats | None = None) -> list[Fold]:
@@ -148,9 +177,29 @@ def numbered_folds(number: Codes, sample_weight: Floats | None = None) -> list[F
     return [_fold(whole * train, whole * test, sample_weight is not None) for train, test in sides]
 
 
-def random_folds(n: int, n_folds: int, rng: np.random.Generator) -> list[Fold]:
-    """Return folds of equal size of n rows that have no features; no more folds than rows."""
-    return numbered_folds(rng.permutation(n) % min(n_folds, n))
+def mean_and_error(
+    values: Floats, weights: Floats, groups: npt.NDArray[Any] | None = None
+) -> tuple[float, float]:
+    """Return the weighted mean of values (n,) and its standard error.
+
+    Rows of one of the `groups` (n,) are not independent: their deviations are added up before they are
+    squared.
+
+    Examples
+    --------
+    >>> values, weights = np.array([1.0, 1.0, 3.0, 3.0]), np.ones(4)
+    >>> mean_and_error(values, weights)
+    (2.0, 0.5)
+    >>> mean, error = mean_and_error(values, weights, np.array([0, 0, 1, 1]))
+    >>> round(error, 3)
+    0.707
+    """
+    share = weights / weights.sum()
+    mean = float(share @ values)
+    deviations = share * (values - mean)
+    if groups is not None:
+        deviations = np.bincount(np.unique(groups, return_inverse=True)[1], deviations)
+    return mean, float(np.sqrt((deviations**2).sum()))
 
 
 def _on(rows: Positions, weights: Floats) -> Floats:
@@ -166,7 +215,81 @@ def _fold(learned: Floats, held: Floats, weighted: bool) -> Fold:
     return Fold(train, learned[train] if weighted else None, test, held[test])
 
 
+# -- folds that a number asks for --------------------------------------------------------------------------
+
+
+def _divide(
+    X: Features | None,
+    codes: Codes,
+    sample_weight: Floats | None,
+    n_folds: int,
+    groups: Codes | None,
+    rng: np.random.Generator | None,
+) -> list[Fold]:
+    """Return folds of groups, or of rows: drawn, with classes in proportion, or by the rows themselves."""
+    if groups is not None and (groups != groups[:1]).any():
+        return numbered_folds(_fold_of_groups(groups, sample_weight, n_folds), sample_weight)
+    if rng is not None:
+        return numbered_folds(rng.permutation(len(codes)) % min(n_folds, len(codes)), sample_weight)
+    if X is None:
+        return numbered_folds(_stratified(codes, n_folds), sample_weight)
+    whole = np.ones(len(codes)) if sample_weight is None else sample_weight
+    shares = fold_weights(X, codes, sample_weight, n_folds)
+    return [_fold(np.maximum(whole - part, 0.0), part, sample_weight is not None) for part in shares.T]
+
+
+def _fold_of_groups(groups: Codes, sample_weight: Floats | None, n_folds: int) -> Codes:
+    """Return the fold (n,) of the group of each row: the heaviest group goes first, to the lightest fold.
+
+    Groups of equal weight come in an order that is random but fixed, because numbers of groups often follow
+    a pattern, such as patients and controls in turn.
+    """
+    _, which = np.unique(groups, return_inverse=True)
+    size = np.bincount(which, sample_weight)
+    order = np.random.default_rng(0).permutation(len(size))
+    fold, totals = np.empty(len(size), dtype=np.intp), [(0.0, f) for f in range(n_folds)]
+    for g in order[np.argsort(-size[order], kind="stable")]:
+        total, fold[g] = heappop(totals)
+        heappush(totals, (total + size[g], int(fold[g])))
+    return fold[which]
+
+
+def _stratified(codes: Codes, n_folds: int) -> Codes:
+    """Return the fold (n,) of rows of classes (n,), so that each fold has its share of every class."""
+    # Random, but the same for the same rows: scores of families must not depend on luck.
+    order = np.random.default_rng(0).permutation(len(codes))
+    order = order[np.argsort(codes[order], kind="stable")]
+    number = np.empty(len(codes), dtype=np.intp)
+    number[order] = np.arange(len(codes)) % n_folds
+    return number
+
+
 # -- folds that are given ----------------------------------------------------------------------------------
+
+_STRATIFIED = (StratifiedKFold, StratifiedGroupKFold, StratifiedShuffleSplit, RepeatedStratifiedKFold)
+"""Splitters that take one class variable only; they get the combinations of labels as its classes."""
+
+
+def _given_pairs(
+    cv: Any, codes: Codes, space: ClassSpace | None, groups: Codes | None
+) -> list[tuple[Positions, Positions]]:
+    labels: Any = codes if space is None else space.decode(codes)
+    if isinstance(cv, _STRATIFIED):
+        labels = _combinations(codes, cv.get_n_splits())
+    return read_pairs(
+        cv, np.zeros((len(codes), 1)), labels, groups, hint="; pass them as fit(..., groups=...)"
+    )
+
+
+def _combinations(codes: Codes, n_splits: int) -> Codes:
+    """Return the number (n,) of each row's combination; those with fewer rows than splits are one class.
+
+    If that one is too small as well, it joins the most frequent.
+    """
+    _, which, count = np.unique(codes, axis=0, return_inverse=True, return_counts=True)
+    which = which.ravel()
+    rare = count[which] < n_splits
+    return np.where(rare, count.argmax() if rare.sum() < n_splits else len(count), which)
 
 
 def read_pairs(
@@ -236,6 +359,41 @@ def _positions(number: int, rows: Any, n: int) -> Positions:
     return rows.astype(np.intp)
 
 
+@contextmanager
+def folds_of_groups(estimator: Any, y: Codes, groups: Codes | None) -> Iterator[None]:
+    """Have the cross-validation inside of an estimator, such as a search, divide groups (n,) of rows.
+
+    Its `cv` is replaced by folds for the time of a fit to classes y (n,), in all steps of a pipeline.
+    Splitters that take no groups are left as they are.
+    """
+    given = {} if groups is None else dict(_own_cv(estimator))
+    folds = {key: _pairs_of_groups(cv, y, groups) for key, cv in given.items()}
+    try:
+        if folds:
+            estimator.set_params(**folds)
+        yield
+    finally:
+        if folds:
+            estimator.set_params(**given)
+
+
+def _own_cv(estimator: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the parameters `cv` of an estimator, or of the steps of a pipeline, that can divide groups."""
+    if isinstance(estimator, Pipeline):
+        for name, step in estimator.steps:
+            yield from ((f"{name}__{key}", cv) for key, cv in _own_cv(step))
+    elif hasattr(estimator, "get_params") and not has_fit_parameter(estimator, "groups"):
+        cv = estimator.get_params(deep=False).get("cv", "none")
+        usual = cv is None and not is_one_of(estimator, _WITHOUT_FOLDS)
+        if usual or isinstance(cv, int) or hasattr(cv, "set_split_request"):
+            yield "cv", cv
+
+
+def _pairs_of_groups(cv: Any, y: Codes, groups: Codes | None) -> list[tuple[Positions, Positions]]:
+    folds = inner_folds(None, y, None, _USUAL_FOLDS if cv is None else cv, groups=groups)
+    return [(fold.train, fold.test) for fold in folds]
+
+
 # -- folds that follow from the rows -----------------------------------------------------------------------
 
 
@@ -251,9 +409,9 @@ def fold_weights(X: Features, codes: Codes, sample_weight: Floats | None, n_fold
     weights = np.ones(len(codes)) if sample_weight is None else sample_weight
     if (weights % 1).any():
         return weights[:, None] * fold_weights(X, codes, (weights > 0).astype(float), n_folds)
-    _, which = np.unique(_keys(X, codes), return_inverse=True)
+    _, which = np.unique(row_keys(X, codes), return_inverse=True)
     # Equal rows lie end to end on a line whose units belong to the folds in turn, from the fold of the first.
-    start = _running_total(which, weights)
+    start = running_total(which, weights)
     shares = np.empty((len(codes), n_folds))
     for rows in row_blocks(len(codes), 4 * n_folds):
         turn = (np.arange(n_folds) - which[rows, None]) % n_folds
@@ -262,70 +420,6 @@ def fold_weights(X: Features, codes: Codes, sample_weight: Floats | None, n_fold
         # Rounding must not give a fold more than there is.
         np.minimum(shares[rows], weights[rows, None], out=shares[rows])
     return shares
-
-
-def sample_weights(X: Features, codes: Codes, sample_weight: Floats | None, size: int) -> Floats:
-    """How much of the weight of each row lies in a sample of about `size` rows, (n,); all of it if n <= size.
-
-    Like its fold, whether a row is in the sample follows from its digest: neither the order of the rows nor a
-    random number matter. Equal rows, and the units of a whole weight, are taken at equal distances.
-    """
-    weights = np.ones(len(codes)) if sample_weight is None else sample_weight
-    if len(codes) <= size:
-        return weights
-    if (weights % 1).any():
-        return weights * sample_weights(X, codes, (weights > 0).astype(float), size)
-    keys = _keys(X, codes)
-    _, which = np.unique(keys, return_inverse=True)
-    share, first = size / weights.sum(), keys / 2.0**64
-    start = _running_total(which, weights)
-    return np.floor((start + weights) * share + first) - np.floor(start * share + first)
-
-
-def _keys(X: Features, codes: Codes) -> npt.NDArray[np.uint64]:
-    return np.fromiter(_digests(X, codes), dtype=np.uint64, count=len(codes))
-
-
-def _digests(X: Features, codes: Codes) -> Iterator[int]:
-    """Yield a number for each row that is the same for equal rows and otherwise as good as random."""
-    for row, code in zip(_bytes(X), np.ascontiguousarray(codes), strict=True):
-        yield int.from_bytes(blake2b(row + code.tobytes(), digest_size=8).digest(), "little")
-
-
-def _bytes(X: Features) -> Iterator[bytes]:
-    if isinstance(X, pd.DataFrame):
-        for key in _row_keys(X):
-            yield int(key).to_bytes(8, "little")
-    elif sparse.issparse(X):
-        rows: Any = X
-        rows = rows.tocsr(copy=True)
-        rows.sum_duplicates()  # and in the order of the columns, so that equal rows are equal bytes
-        rows.eliminate_zeros()
-        for start, stop in zip(rows.indptr[:-1], rows.indptr[1:], strict=True):
-            yield rows.indices[start:stop].astype(np.int64).tobytes() + rows.data[start:stop].tobytes()
-    else:
-        for block in row_blocks(*X.shape):
-            for row in np.ascontiguousarray(X[block]) + 0.0:  # -0.0 becomes 0.0, which has other bytes
-                yield row.tobytes()
-
-
-def _row_keys(frame: pd.DataFrame) -> pd.Series:
-    try:
-        return pd.util.hash_pandas_object(frame, index=False)
-    except TypeError:
-        for j in range(frame.shape[1]):
-            codes_and_values(frame.iloc[:, j])  # raises an error with the name of the column
-        raise
-
-
-def _running_total(group: Codes, weights: Floats) -> Floats:
-    """Total weight (n,) of the earlier rows of the same group."""
-    order = np.argsort(group, kind="stable")
-    before = np.cumsum(weights[order]) - weights[order]
-    first = np.searchsorted(group[order], group[order])
-    total = np.empty(len(group))
-    total[order] = before - before[first]
-    return total
 
 
 def _units(length: Floats, turn: Codes, n_folds: int) -> Floats:

@@ -25,8 +25,10 @@ from tuplet.core.typing import UNKNOWN, Codes, Floats, Seed
 from tuplet.local.base import LocalModel, configurations
 from tuplet.local.bayes import MixedNaiveBayes
 from tuplet.local.calibration import is_made_of_trees
+from tuplet.local.cross_fitting import inner_folds
 from tuplet.local.logistic import default_estimator, is_logistic_pipeline
-from tuplet.local.prepared import Base, PreparedFeatures
+from tuplet.local.prepared import Base, PreparedFeatures, with_chosen_penalty
+from tuplet.local.ridge import RidgeLogistic
 from tuplet.local.smoothing import label_counts, pseudo_row
 from tuplet.local.split import SplitModel
 from tuplet.local.stacked import StackedModel
@@ -47,6 +49,7 @@ Penalty: TypeAlias = Callable[[float, float], float]
 """(number of free parameters, number of rows) -> penalty >= 0, which must grow with the parameters."""
 
 _MODEST = (
+    RidgeLogistic,
     LogisticRegression,  # also with a strength chosen by cross-validation, which is a subclass
     GaussianNB,
     BernoulliNB,
@@ -94,8 +97,10 @@ class FamilyScorer:
         returns a penalty >= 0 that grows with the former. "auto" is "bic" for logistic regressions and
         naive Bayes, and "cv" if there is another classifier: forests memorise their training rows.
     n_folds : int
-        For cross-validation, at most one for each row. All families have the same folds.
+        For cross-validation, at most one for each row or group. All families have the same folds.
     sample_weight : array, shape (n,), optional
+    groups : int array, shape (n,), optional
+        Rows of one group are held out together.
     n_jobs : int, optional
         Families that are scored side by side: by threads where all classifiers of a family are fitted at once
         (see `SplitModel`), otherwise by processes.
@@ -139,6 +144,7 @@ class FamilyScorer:
         score: Score | Penalty = "auto",
         n_folds: int = 5,
         sample_weight: Floats | None = None,
+        groups: Codes | None = None,
         n_jobs: int | None = None,
         deadline: float | None = None,
         random_state: Seed = None,
@@ -147,14 +153,17 @@ class FamilyScorer:
         score = resolve_criterion(score, estimators)
         self.X, self.codes, self.cards, self.weight = X, np.asarray(codes), tuple(cards), sample_weight
         self.parametrisation, self.n_jobs, self.deadline = parametrisation, n_jobs, deadline
+        self.groups = groups
         self._penalty: Penalty | None
         self._penalty, self._counts_features = (
             (score, False) if callable(score) else _PENALTIES.get(score, (None, False))
         )
         if len(codes) < 2 and score != "cv":  # there is nothing to hold out, and nothing to choose by
             self.parametrisation = "split"
-        self._fold_of = rng.permutation(len(codes)) % min(n_folds, len(codes))
-        self._estimators = _seeded_estimators(estimators, X, len(self.cards), rng)
+        self._held_rows = [
+            fold.test for fold in inner_folds(None, codes, None, n_folds, groups=groups, rng=rng)
+        ]
+        self._estimators = self._with_penalties(_seeded_estimators(estimators, X, len(self.cards), rng))
         if self._counts_features:
             _require_countable(self._estimators)
         self._prepared: dict[tuple[int, bytes], PreparedFeatures] = {}
@@ -162,6 +171,18 @@ class FamilyScorer:
         self._scored: dict[int, Child] = self._held_out if score == "cv" else {}
         self._chosen: dict[tuple[int, tuple[int, ...]], Parametrisation] = {}
         self._chosen_for: dict[int, Parametrisation] = {}
+
+    def _with_penalties(self, estimators: Sequence[Any]) -> list[Any]:
+        """Choose open penalties, one for all class variables that have the same estimator."""
+        done = {}
+        for estimator in estimators:
+            if id(estimator) not in done:
+                own = [i for i, each in enumerate(estimators) if each is estimator]
+                cards = [self.cards[i] for i in own]
+                done[id(estimator)] = with_chosen_penalty(
+                    estimator, self.X, self.codes[:, own], cards, self.weight, self.groups
+                )
+        return [done[id(estimator)] for estimator in estimators]
 
     def score(self, families: Sequence[Family]) -> Iterator[float]:
         """Yield the score of each family in order; some value up to its floor if it is not above that."""
@@ -193,6 +214,7 @@ class FamilyScorer:
             parent_cards=cards,
             child_card=self.cards[child],
             sample_weight=self.weight,
+            groups=self.groups,
         )
 
     def parametrisation_of(self, child: int, parents: Sequence[int]) -> Parametrisation:
@@ -263,13 +285,16 @@ class FamilyScorer:
                 self.codes[:, child],
                 self.cards[child],
                 self.weight,
+                self.groups,
                 tuple(self._folds(child) if held_out else [self._fold(child, None)]),
             )
         return children[child]
 
     def _folds(self, child: int) -> Iterator[ChildFold]:
-        for fold in range(int(self._fold_of.max()) + 1):
-            yield self._fold(child, self._fold_of == fold)
+        for rows in self._held_rows:
+            held = np.zeros(len(self.codes), dtype=bool)
+            held[rows] = True
+            yield self._fold(child, held)
 
     def _fold(self, child: int, held: npt.NDArray[np.bool_] | None) -> ChildFold:
         """Hold out some rows (n,); if None, all are learnt from and evaluated."""
@@ -287,11 +312,11 @@ class FamilyScorer:
         """
         estimator = self._estimators[child]
         if not is_column_wise(estimator):
-            return PreparedFeatures.make(estimator, self.X, y, self.weight)
+            return PreparedFeatures.make(estimator, self.X, y, self.weight, self.groups)
         blind = np.where(self.codes[:, child] == UNKNOWN, UNKNOWN, 0)
         key = (id(estimator), blind.tobytes())
         if key not in self._prepared:
-            self._prepared[key] = PreparedFeatures.make(estimator, self.X, blind, self.weight)
+            self._prepared[key] = PreparedFeatures.make(estimator, self.X, blind, self.weight, self.groups)
         return self._prepared[key]
 
     def _fit_alone(self, children: Iterable[int]) -> None:
@@ -449,6 +474,7 @@ class Child:
     card : int
         Number of categories k.
     weight : array, shape (n,), or None
+    groups : int array, shape (n,), or None
     folds : tuple of ChildFold
         One with all rows in both roles for the training likelihood, several for cross-validation. Every row
         whose child is known is evaluated once.
@@ -458,6 +484,7 @@ class Child:
     y: Codes
     card: int
     weight: Floats | None
+    groups: Codes | None
     folds: tuple[ChildFold, ...]
 
     @cached_property
@@ -470,7 +497,7 @@ class Child:
         """Probabilities (n, k) of all categories without parents; 1 in rows whose child is unknown."""
         answer = np.ones((len(self.y), self.card))
         for fold in self.folds:
-            base = Base.fit(fold.features, fold.y, self.card, self.weight)
+            base = Base.fit(fold.features, fold.y, self.card, self.weight, groups=self.groups)
             answer[fold.rows] = base.proba(fold.features.take(fold.rows).Z)
         return answer
 
@@ -512,6 +539,7 @@ class Child:
             parent_cards=parent_cards,
             child_card=self.card,
             sample_weight=self.weight,
+            groups=self.groups,
         )
         log_proba = model.log_proba(fold.features.take(fold.rows), parents[fold.rows])
         return float(self._weights[fold.rows] @ _at(log_proba, self.y[fold.rows]))

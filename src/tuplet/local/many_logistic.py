@@ -8,6 +8,7 @@ then one sort of the rows and one call of compiled code, which releases the GIL 
 from __future__ import annotations
 
 import warnings
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ import numpy.typing as npt
 from scipy.special import log_softmax
 
 from tuplet.core.exceptions import ConvergenceWarning, InputError
+from tuplet.core.limits import BLOCK_CELLS
 from tuplet.core.parallel import n_workers, run_many
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.local.base import sort_into_blocks
@@ -175,6 +177,21 @@ class LogisticBatch:
         centred = X - self._mean
         self._basis = principal_axes(np.sqrt(weight)[:, None] * centred, _SMALL)
         self._Z = np.ascontiguousarray(centred @ self._basis)
+
+    @property
+    def turned_rows(self) -> Floats:
+        """Centred rows (n + 1, r) on their principal axes, the mean last; see `Baseline.fit`."""
+        return np.vstack([self._Z, np.zeros((1, self._Z.shape[1]))])
+
+    def takes(self, n_classes: int) -> bool:
+        """Return whether several arrays of rows times classes, which a fit needs, are small."""
+        return n_classes <= 2 or len(self._Z) * n_classes <= BLOCK_CELLS
+
+    def with_strength(self, C: float) -> LogisticBatch:
+        """Return the same rows for regressions with another penalty."""
+        other = copy(self)
+        other.C = C
+        return other
 
     def fit(
         self,

@@ -5,11 +5,13 @@ Each block of rows has a classifier: any classifiers one by one, regressions and
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
@@ -24,6 +26,8 @@ from tuplet.local.calibration import SmoothedClassifier
 from tuplet.local.logistic import is_plain_logistic
 from tuplet.local.many_bayes import BayesBatch, BayesLayout
 from tuplet.local.many_logistic import LogisticBatch, ManyLogistic
+from tuplet.local.penalties import Target, choose_for_rows, logistic_batch
+from tuplet.local.ridge import RidgeLogistic
 from tuplet.local.smoothing import label_counts, pseudo_row, with_pseudo_row
 from tuplet.space.features.estimators import (
     is_column_wise,
@@ -87,7 +91,14 @@ class PreparedFeatures:
     rows: Codes | None = None
 
     @classmethod
-    def make(cls, estimator: Any, X: Features, child: Codes, weight: Floats | None) -> PreparedFeatures:
+    def make(
+        cls,
+        estimator: Any,
+        X: Features,
+        child: Codes,
+        weight: Floats | None,
+        groups: Codes | None = None,
+    ) -> PreparedFeatures:
         """Fit what comes before the classifier to the rows whose child (n,) is known and that have weight.
 
         Parameters
@@ -96,6 +107,8 @@ class PreparedFeatures:
             Not fitted.
         X : features, n rows
             Returned as they are if they are prepared already.
+        groups : int array, shape (n,), optional
+            Rows of one group are held out together where a penalty is chosen.
         """
         if isinstance(X, PreparedFeatures):
             return X
@@ -106,6 +119,10 @@ class PreparedFeatures:
         if isinstance(estimator, Pipeline) and len(estimator.steps) > 1:
             steps = fit_steps(estimator[:-1], X, child, weight)
         Z = apply_steps(steps, X)
+        if _is_open(classifier, Z):
+            target = Target(child, int(child.max()) + 1)
+            C = choose_for_rows(X, Z, child[:, None], [target], weight, groups)
+            classifier = _with_strength(classifier, C)
         batch = make_batch(classifier, Z, weight)
         layout = batch.layout if isinstance(batch, BayesBatch) else None
         columns = is_column_wise(estimator) and layout is None
@@ -124,6 +141,40 @@ class PreparedFeatures:
         require_probabilities(estimator)
         steps = fit_steps(estimator[:-1], X, None, weight)
         return cls(steps, last_step(estimator), True, X=X, Z=apply_steps(steps, X))
+
+    @property
+    def is_tunable(self) -> bool:
+        """Whether the classifier is a `RidgeLogistic` whose fits to these rows are still to be prepared."""
+        return type(self.classifier) is RidgeLogistic and self.batch is None and _is_numeric(self.Z)
+
+    def tuned(
+        self,
+        codes: Codes,
+        targets: Sequence[Target],
+        weight: Floats | None,
+        groups: Codes | None = None,
+    ) -> PreparedFeatures:
+        """Choose the penalty of a `RidgeLogistic`, if that is open, and prepare its columns for many fits.
+
+        Parameters
+        ----------
+        codes : int array, shape (n, v)
+            All class variables.
+        targets : sequence of Target
+            What the fits are to predict; by these the penalty is chosen.
+        weight : array, shape (n,), or None
+        groups : int array, shape (n,), optional
+            Rows of one group are held out together.
+        """
+        classifier = self.classifier
+        if not self.is_tunable:
+            return self
+        batch = logistic_batch(self.Z, weight, tol=classifier.tol, max_iter=classifier.max_iter)
+        if classifier.C == "auto":
+            C = choose_for_rows(self.X, self.Z, codes, targets, weight, groups, batch)
+            classifier = _with_strength(classifier, C)
+        batch = None if batch is None else batch.with_strength(float(classifier.C))
+        return replace(self, classifier=classifier, batch=batch)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -178,6 +229,7 @@ class PreparedFeatures:
         weight: Floats | None = None,
         *,
         extra: Floats | None = None,
+        groups: Codes | None = None,
         n_jobs: int | None = None,
         lenient: bool = True,
     ) -> BlockClassifiers:
@@ -187,6 +239,8 @@ class PreparedFeatures:
         ----------
         extra : array, shape (n, p), optional
             Further columns beside Z, for this fit alone; see `takes_columns`.
+        groups : int array, shape (n,), optional
+            Groups of rows; see `LocalModel.fit`.
         lenient : bool
             Whether a block is left without a classifier where the rows do not suffice for one, as for
             neighbours or cross-validation inside of the classifier; otherwise its error is raised.
@@ -194,7 +248,7 @@ class PreparedFeatures:
         if self.classifier is None:
             return ManyLogistic.from_frequencies(class_weights(y, blocks, n_blocks, n_classes, weight))
         if self.batch is None:
-            return _fit_each(self, y, blocks, n_blocks, n_classes, weight, n_jobs, lenient)
+            return _fit_each(self, y, blocks, n_blocks, n_classes, weight, groups, n_jobs, lenient)
         if isinstance(self.batch, BayesBatch):
             return self.batch.fit(y, blocks, n_blocks, n_classes, weight)
         return self.batch.fit(y, blocks, n_blocks, n_classes, weight, extra=extra, n_jobs=n_jobs)
@@ -223,10 +277,11 @@ class Base:
         card: int,
         weight: Floats | None,
         extra: Floats | None = None,
+        groups: Codes | None = None,
     ) -> Base:
         """Learn from all rows whose child (n,) is known, if given with `extra` columns beside theirs."""
         one_block = np.zeros(len(child), dtype=np.intp)
-        experts = prepared.fit(child, one_block, 1, card, weight, extra=extra, lenient=False)
+        experts = prepared.fit(child, one_block, 1, card, weight, extra=extra, groups=groups, lenient=False)
         return cls(experts, pseudo_row(label_counts(child, card, weight)))
 
     def proba(self, Z: Features) -> Floats:
@@ -321,6 +376,58 @@ def used_rows(child: Codes, weight: Floats | None) -> npt.NDArray[np.bool_]:
     return known if weight is None else known & (weight > 0)
 
 
+# -- penalties that are chosen -----------------------------------------------------------------------------
+
+
+def with_chosen_penalty(
+    estimator: Any,
+    X: Features,
+    codes: Codes,
+    cards: Sequence[int],
+    weight: Floats | None,
+    groups: Codes | None = None,
+) -> Any:
+    """Return an estimator whose `RidgeLogistic` has the C that suits all class variables; any other as it is.
+
+    Parameters
+    ----------
+    estimator : classifier
+    X : features, n rows
+    codes : int array, shape (n, m)
+    cards : sequence of int
+    weight : array, shape (n,), or None
+    groups : int array, shape (n,), optional
+        Rows of one group are held out together.
+    """
+    if not is_column_wise(estimator) or type(last_step(estimator)) is not RidgeLogistic:
+        return estimator
+    prepared = PreparedFeatures.make_unbatched(estimator, X, weight)
+    if not _is_open(last_step(estimator), prepared.Z):
+        return estimator
+    targets = [Target(y, card) for y, card in zip(codes.T, cards, strict=True)]
+    C = choose_for_rows(X, prepared.Z, codes, targets, weight, groups)
+    changed = clone(estimator)
+    last_step(changed).set_params(C=C)
+    return changed
+
+
+def _is_open(classifier: Any, Z: Features) -> bool:
+    return type(classifier) is RidgeLogistic and classifier.C == "auto" and _is_numeric(Z)
+
+
+def _with_strength(classifier: RidgeLogistic, C: float) -> RidgeLogistic:
+    return clone(classifier).set_params(C=C)
+
+
+def _is_numeric(Z: Any) -> bool:
+    """Return whether Z is an array or a sparse matrix of finite numbers."""
+    return (isinstance(Z, np.ndarray) or sparse.issparse(Z)) and _has_finite_sum(Z)
+
+
+def _has_finite_sum(Z: Any) -> bool:
+    return bool(np.isfinite(Z.sum()))
+
+
 # -- fits of all blocks at once ----------------------------------------------------------------------------
 
 
@@ -358,6 +465,7 @@ def _fit_each(
     q: int,
     k: int,
     weight: Floats | None,
+    groups: Codes | None,
     n_jobs: int | None,
     lenient: bool,
 ) -> ManyClassifiers:
@@ -365,7 +473,8 @@ def _fit_each(
     order, starts = sort_into_blocks(blocks[used], q)
     parts = np.split(used[order], starts[1:-1])
     filled = [g for g, rows in enumerate(parts) if len(rows)]
-    tasks = [(prepared.classifier, prepared.Z, y, k, weight, parts[g], lenient) for g in filled]
+    given = prepared.classifier, prepared.Z, y, k, weight, groups
+    tasks = [(*given, parts[g], lenient) for g in filled]
     fitted: list[SmoothedClassifier | None] = [None] * q
     for g, classifier in zip(filled, run_many(_fit_one, tasks, n_jobs), strict=True):
         fitted[g] = classifier
@@ -374,13 +483,21 @@ def _fit_each(
 
 
 def _fit_one(
-    classifier: Any, Z: Features, y: Codes, k: int, weight: Floats | None, rows: Codes, lenient: bool
+    classifier: Any,
+    Z: Features,
+    y: Codes,
+    k: int,
+    weight: Floats | None,
+    groups: Codes | None,
+    rows: Codes,
+    lenient: bool,
 ) -> SmoothedClassifier | None:
     inputs, some = take_rows(Z, rows), None if weight is None else weight[rows]
+    together = None if groups is None else groups[rows]
     try:
         # Some raise only in prediction, and some divide by a variance of zero.
         with np.errstate(divide="ignore", invalid="ignore"):
-            fitted = SmoothedClassifier.fit(classifier, inputs, y[rows], k, some)
+            fitted = SmoothedClassifier.fit(classifier, inputs, y[rows], k, some, together)
             _proba(fitted, take_rows(inputs, np.zeros(1, dtype=np.intp)), k)
     except ValueError:
         if lenient:

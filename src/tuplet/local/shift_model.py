@@ -113,6 +113,7 @@ class ShiftModel(LocalModel):
         parent_cards: Sequence[int],
         child_card: int,
         sample_weight: Floats | None = None,
+        groups: Codes | None = None,
     ) -> Self:
         """See `LocalModel.fit`; X may be `PreparedRows`."""
         rows = self.prepare(X)

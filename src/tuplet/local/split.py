@@ -100,15 +100,18 @@ class SplitModel(LocalModel):
         parent_cards: Sequence[int],
         child_card: int,
         sample_weight: Floats | None = None,
+        groups: Codes | None = None,
     ) -> Self:
         """See `LocalModel.fit`."""
         estimator = default_estimator(sparse=sparse.issparse(X)) if self.estimator is None else self.estimator
-        prepared = PreparedFeatures.make(estimator, X, child, sample_weight)
+        prepared = PreparedFeatures.make(estimator, X, child, sample_weight, groups)
         blocks, q = configurations(parents, parent_cards), math.prod(parent_cards)
         require_size(f"Models of {q:,} configurations of the parents", q * child_card, X.shape[1] + 1)
-        self.experts_ = prepared.fit(child, blocks, q, child_card, sample_weight, n_jobs=self.n_jobs)
+        self.experts_ = prepared.fit(
+            child, blocks, q, child_card, sample_weight, groups=groups, n_jobs=self.n_jobs
+        )
         if prepared.alone is None:
-            self.base_ = Base.fit(prepared, child, child_card, sample_weight)
+            self.base_ = Base.fit(prepared, child, child_card, sample_weight, groups=groups)
         self.prepared_ = prepared.without_rows()
         self.parent_cards_, self.child_card_ = tuple(parent_cards), int(child_card)
         known, counts = prepared.share, label_counts(child, child_card, sample_weight)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Self, final
@@ -12,7 +12,6 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import sparse
 from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 
 from tuplet.core.limits import row_blocks
@@ -20,12 +19,14 @@ from tuplet.core.parallel import run_many
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.collect import distinct_outcomes
 from tuplet.joint.linear_chain import LinearTerms
-from tuplet.local.base import Bound, LocalModel
+from tuplet.local.base import Bound, LocalModel, class_weights
 from tuplet.local.calibration import SmoothedClassifier
-from tuplet.local.logistic import default_estimator, is_additive, linear_predictor, probabilities
+from tuplet.local.logistic import LINEAR, default_estimator, is_additive, linear_predictor, probabilities
 from tuplet.local.many_logistic import LogisticBatch
 from tuplet.local.onehot import OneHot
-from tuplet.local.prepared import Base, PreparedFeatures, apply_steps, fit_steps, used_rows
+from tuplet.local.penalties import Target, parents_factor, some, varies
+from tuplet.local.prepared import PreparedFeatures, apply_steps, fit_steps, used_rows
+from tuplet.local.ridge import RidgeLogistic
 from tuplet.space.classes import ClassSpace
 from tuplet.space.features.estimators import admit_columns, seeded
 from tuplet.space.features.inputs import Features, n_rows, put_beside, require_size, take_rows
@@ -57,7 +58,7 @@ class StackedModel(LocalModel):
     >>> model.log_table(X).shape
     (2, 2, 4)
     >>> np.exp(model.log_proba(X[:1], parents[:1])).round(2)
-    array([[0.74, 0.26]])
+    array([[0.89, 0.11]])
     """
 
     def __init__(
@@ -91,40 +92,50 @@ class StackedModel(LocalModel):
         parent_cards: Sequence[int],
         child_card: int,
         sample_weight: Floats | None = None,
+        groups: Codes | None = None,
     ) -> Self:
         """See `LocalModel.fit`."""
         self.parent_cards_, self.child_card_ = tuple(parent_cards), int(child_card)
-        require_size("Parents as one-hot columns", n_rows(X), sum(self.parent_cards_))
-        weights = np.where(child == UNKNOWN, 0.0, 1.0 if sample_weight is None else sample_weight)
-        self.one_hot_ = OneHot.fit(parents, self.parent_cards_, weights)
-        self._width = int(self.one_hot_.starts[-1])
         prepared = self._prepare(X, sample_weight)
-        self.regression_: Base | None = None
-        self.steps_ = self._fit_column_steps(prepared, parents, child, sample_weight)
-        if isinstance(prepared.batch, LogisticBatch):
-            columns = self._columns(parents)
-            self.regression_ = Base.fit(prepared, child, self.child_card_, sample_weight, extra=columns)
-            return self
+        self.columns_ = ParentColumns.fit(prepared, parents, self.parent_cards_, child, sample_weight)
+        if prepared.is_tunable:
+            target = self.columns_.target(parents, child, self.child_card_)
+            prepared = prepared.tuned(child[:, None], [target], sample_weight, groups)
+        self.columns_ = self.columns_.for_classifier(prepared.classifier)
         self.prepared_ = prepared.without_rows()
-        self.classifier_ = SmoothedClassifier.fit(
-            admit_columns(prepared.classifier, prepared.Z, self._width),
-            self._beside(prepared.Z, self._columns(parents)),
-            child,
-            self.child_card_,
-            sample_weight,
-        )
-        self.effects_ = self.one_hot_.effects(self._slopes(prepared.Z)) if self._is_additive else None
+        columns = self.columns_.of(parents)
+        self.classifier_ = self._fit_classifier(prepared, columns, child, sample_weight, groups)
+        self.effects_ = self.columns_.one_hot.effects(self._slopes(prepared.Z)) if self._is_additive else None
         return self
+
+    def _fit_classifier(
+        self,
+        prepared: PreparedFeatures,
+        columns: Floats,
+        child: Codes,
+        weight: Floats | None,
+        groups: Codes | None,
+    ) -> SmoothedClassifier:
+        """Fit to prepared features and the columns (n, w) of the parents."""
+        card, one_block = self.child_card_, np.zeros(len(child), dtype=np.intp)
+        counts = class_weights(child, one_block, 1, card, weight)[0]
+        classes = np.flatnonzero(counts)
+        if not isinstance(prepared.batch, LogisticBatch) or not prepared.batch.takes(len(classes)):
+            classifier = admit_columns(prepared.classifier, prepared.Z, columns.shape[1])
+            inputs = self._beside(prepared.Z, columns)
+            return SmoothedClassifier.fit(classifier, inputs, child, card, weight, groups)
+        if len(classes) < 2:
+            return SmoothedClassifier(None, classes, counts)
+        fits = prepared.batch.fit(child, one_block, 1, card, weight, extra=columns)
+        return SmoothedClassifier(RidgeLogistic.from_fits(fits, prepared.batch.C), classes, counts)
 
     def log_proba(self, X: Features, parents: Codes) -> Floats:
         """See `LocalModel.log_proba`; parents may be `UNKNOWN`."""
-        if self.regression_ is not None:  # for rows of the features that it was fitted to
-            return np.log(self.regression_.proba(np.hstack([X.Z, self._columns(parents)])))
         return self.classifier_.log_proba(self.inputs(X, parents))
 
-    def proba_alone(self, X: Features) -> Floats:
-        """Probabilities (n, k) by a model without parents."""
-        return self.classifier_.smoothed_proba(self.prepared_.ready(X))
+    def proba_blocks(self, X: Features) -> Callable[[slice], Floats]:
+        """Probabilities (r, k) of blocks of rows, by a model without parents."""
+        return self.classifier_.smoothed_blocks(self.prepared_.ready(X))
 
     def bind(self, X: Features, positions: Sequence[int] | None = None) -> Bound:
         """See `LocalModel.bind`.
@@ -134,7 +145,7 @@ class StackedModel(LocalModel):
         """
         places = list(range(len(self.parent_cards_))) if positions is None else list(positions)
         prepared = self.prepared_.further(_takes_columns(X))
-        if self._width == 0 or self.classifier_.estimator is None:
+        if self.columns_.width == 0 or self.classifier_.estimator is None:
             return _Fixed(self.classifier_.log_proba(self._without_parents(prepared.Z)))
         if self.effects_ is not None:
             return _Additive(self._logits_of_x(prepared.Z), places, self.effects_, self.classifier_)
@@ -144,7 +155,7 @@ class StackedModel(LocalModel):
 
     def inputs(self, X: Features, parents: Codes) -> Features:
         """Return the inputs of the classifier: prepared X and the columns of codes of the parents (n, p)."""
-        return self._beside(self.prepared_.ready(_takes_columns(X)), self._columns(parents))
+        return self._beside(self.prepared_.ready(_takes_columns(X)), self.columns_.of(parents))
 
     def _prepare(self, X: Features, weight: Floats | None) -> PreparedFeatures:
         X = _takes_columns(X)
@@ -153,34 +164,15 @@ class StackedModel(LocalModel):
         estimator = default_estimator(sparse=sparse.issparse(X)) if self.estimator is None else self.estimator
         return PreparedFeatures.make_unbatched(estimator, X, weight)
 
-    def _fit_column_steps(
-        self, prepared: PreparedFeatures, parents: Codes, child: Codes, weight: Floats | None
-    ) -> Any:
-        """Return the steps before the classifier, fitted to the columns of the parents, if there are any.
-
-        Imputers are left out, because no value of these columns is missing.
-        """
-        steps = [] if prepared.steps is None else prepared.steps.steps
-        steps = [(name, step) for name, step in steps if not isinstance(step, SimpleImputer)]
-        if not steps or not self._width or not used_rows(child, weight).any():
-            return None
-        return fit_steps(Pipeline(steps), self.one_hot_.columns(parents), child, weight)
-
-    def _columns(self, parents: Codes) -> Floats:
-        return self._stepped(self.one_hot_.columns(parents))
-
-    def _stepped(self, columns: Floats) -> Floats:
-        return columns if self.steps_ is None else np.asarray(apply_steps(self.steps_, columns))
-
     def _without_parents(self, Z: Features) -> Features:
         return self._beside(Z, np.repeat(self._no_parents, n_rows(Z), axis=0))
 
     @property
     def _no_parents(self) -> Floats:
-        return self._stepped(np.zeros((1, self._width)))
+        return self.columns_.scaled(np.zeros((1, self.columns_.width)))
 
     def _beside(self, Z: Features, columns: Floats) -> Features:
-        names = self.one_hot_.names(self.parent_labels) if isinstance(Z, pd.DataFrame) else ()
+        names = self.columns_.one_hot.names(self.parent_labels) if isinstance(Z, pd.DataFrame) else ()
         return put_beside(Z, columns, names)
 
     # -- classifiers that are linear in the parents ---------------------------------------------------------
@@ -188,12 +180,12 @@ class StackedModel(LocalModel):
     @property
     def _is_additive(self) -> bool:
         estimator = self.classifier_.estimator
-        return estimator is not None and self._width > 0 and is_additive(estimator)
+        return estimator is not None and self.columns_.width > 0 and is_additive(estimator)
 
     def _logits_of_x(self, Z: Features) -> Floats:
         """Return the logits (n, c) with zeros in the columns of the parents."""
         estimator = self.classifier_.estimator
-        if type(estimator) is not LogisticRegression or isinstance(Z, pd.DataFrame):
+        if type(estimator) not in LINEAR or isinstance(Z, pd.DataFrame):
             return linear_predictor(estimator, self._without_parents(Z))
         of_x, of_columns = np.split(estimator.coef_, [Z.shape[1]], axis=1)
         return np.asarray(Z @ of_x.T) + (self._no_parents @ of_columns.T + estimator.intercept_)
@@ -204,12 +196,13 @@ class StackedModel(LocalModel):
         Read off the fitted classifier with one row and one column at a time, so that whatever scaling stands
         before it is accounted for.
         """
-        slopes = []
-        for start in range(0, self._width, _PROBES):
-            probes = np.eye(min(_PROBES, self._width - start) + 1, self._width, start - 1)
+        slopes, width = [], self.columns_.width
+        for start in range(0, width, _PROBES):
+            probes = np.eye(min(_PROBES, width - start) + 1, width, start - 1)
             probes[0] = 0.0
             row = take_rows(Z, np.zeros(len(probes), dtype=np.intp))
-            logits = linear_predictor(self.classifier_.estimator, self._beside(row, self._stepped(probes)))
+            inputs = self._beside(row, self.columns_.scaled(probes))
+            logits = linear_predictor(self.classifier_.estimator, inputs)
             slopes.append(logits[1:] - logits[0])
         return np.vstack(slopes)
 
@@ -297,11 +290,76 @@ class _Pairs:
         first, inverse = distinct_outcomes(pairs, (n_rows(Z), *model.parent_cards_))
         pairs = pairs[first]
         answer = np.empty((len(pairs), model.child_card_))
-        for block in row_blocks(len(pairs), Z.shape[1] + model._width):
+        for block in row_blocks(len(pairs), Z.shape[1] + model.columns_.width):
             part = pairs[block]
-            inputs = model._beside(take_rows(Z, part[:, 0]), model._columns(part[:, 1:]))
+            inputs = model._beside(take_rows(Z, part[:, 0]), model.columns_.of(part[:, 1:]))
             answer[block] = model.classifier_.log_proba(inputs)
         return answer[inverse]
+
+
+@final
+@dataclass(frozen=True)
+class ParentColumns:
+    """Parents as columns of numbers beside prepared features.
+
+    Parameters
+    ----------
+    one_hot : OneHot
+    steps : fitted Pipeline or None
+        The steps before the classifier, fitted to these columns.
+    factor : float
+        What the columns are multiplied by, so that their penalty is weaker than that of the features.
+    """
+
+    one_hot: OneHot
+    steps: Any
+    factor: float = 1.0
+
+    @classmethod
+    def fit(
+        cls,
+        prepared: PreparedFeatures,
+        parents: Codes,
+        cards: Sequence[int],
+        child: Codes,
+        weight: Floats | None,
+    ) -> ParentColumns:
+        """Learn from codes of the parents (n, p) in rows whose child (n,) is known.
+
+        Imputers are left out, because no value of these columns is missing.
+        """
+        require_size("Parents as one-hot columns", len(child), sum(cards))
+        weights = np.where(child == UNKNOWN, 0.0, 1.0 if weight is None else weight)
+        one_hot = OneHot.fit(parents, cards, weights)
+        steps = [] if prepared.steps is None else prepared.steps.steps
+        steps = [(name, step) for name, step in steps if not isinstance(step, SimpleImputer)]
+        if not steps or not one_hot.starts[-1] or not used_rows(child, weight).any():
+            return cls(one_hot, None)
+        return cls(one_hot, fit_steps(Pipeline(steps), one_hot.columns(parents), child, weight))
+
+    def for_classifier(self, classifier: Any) -> ParentColumns:
+        """Return the columns as a classifier takes them: see `parents_factor`."""
+        if type(classifier) is not RidgeLogistic or classifier.C == "auto":
+            return self
+        return replace(self, factor=parents_factor(float(classifier.C)))
+
+    @property
+    def width(self) -> int:
+        """Number of columns w."""
+        return int(self.one_hot.starts[-1])
+
+    def of(self, parents: Codes) -> Floats:
+        """Return the columns (n, w) of codes (n, p)."""
+        return self.scaled(self.one_hot.columns(parents))
+
+    def target(self, parents: Codes, child: Codes, card: int) -> Target:
+        """Return the child with these parents, for the choice of a penalty."""
+        return Target(child, card, self.of(parents) if self.width else None)
+
+    def scaled(self, columns: Floats) -> Floats:
+        """Return one-hot columns (n, w) as the classifier gets them."""
+        stepped = columns if self.steps is None else np.asarray(apply_steps(self.steps, columns))
+        return stepped if self.factor == 1.0 else stepped * self.factor
 
 
 # -- models of several class variables ---------------------------------------------------------------------
@@ -323,6 +381,7 @@ def fit_links(
     space: ClassSpace,
     estimators: Sequence[Any],
     n_jobs: int | None,
+    groups: Codes | None = None,
     seeds: Sequence[int] | None = None,
 ) -> list[StackedModel]:
     """Return a fitted model for each link, fitted side by side by `n_jobs` workers.
@@ -331,16 +390,20 @@ def fit_links(
     ----------
     estimators : sequence of classifiers or None
         One for each class variable.
+    groups : int array, shape (n,), optional
+        Groups of rows; see `LocalModel.fit`.
     seeds : sequence of int, optional
         One for each link, for estimators whose `random_state` was left open.
     """
     prepared = prepare_each([estimators[link.child] for link in links], X, sample_weight)
+    prepared = _tune_each(prepared, links, codes, space.cards, sample_weight, groups)
     if seeds is not None:
         prepared = [
             replace(each, classifier=seeded(each.classifier, seed))
             for each, seed in zip(prepared, seeds, strict=True)
         ]
-    tasks = [(each, link, space, codes, sample_weight) for each, link in zip(prepared, links, strict=True)]
+    rows = codes, sample_weight, groups
+    tasks = [(each, link, space, *rows) for each, link in zip(prepared, links, strict=True)]
     models = run_many(_fit_link, tasks, n_jobs)
     for model, each in zip(models, prepared, strict=True):
         model.prepared_ = replace(
@@ -357,6 +420,34 @@ def prepare_each(estimators: Sequence[Any], X: Features, weight: Floats | None) 
             chosen = default_estimator(sparse=sparse.issparse(X)) if estimator is None else estimator
             made[id(estimator)] = PreparedFeatures.make_unbatched(chosen, X, weight)
     return [made[id(estimator)] for estimator in estimators]
+
+
+def _tune_each(
+    prepared: Sequence[PreparedFeatures],
+    links: Sequence[Link],
+    codes: Codes,
+    cards: Sequence[int],
+    weight: Floats | None,
+    groups: Codes | None,
+) -> list[PreparedFeatures]:
+    """Choose the penalty of default classifiers, one for all links whose features are one object."""
+    tuned: dict[int, PreparedFeatures] = {}
+    for features in prepared:
+        if id(features) not in tuned:
+            own = [link for link, each in zip(links, prepared, strict=True) if each is features]
+            varied = [link for link in own if varies(codes[:, link.child])]
+            judged = some(varied) if features.is_tunable else []
+            targets = [_target(features, link, codes, cards, weight) for link in judged]
+            tuned[id(features)] = features.tuned(codes, targets, weight, groups)
+    return [tuned[id(features)] for features in prepared]
+
+
+def _target(
+    prepared: PreparedFeatures, link: Link, codes: Codes, cards: Sequence[int], weight: Floats | None
+) -> Target:
+    child, parents = codes[:, link.child], codes[:, list(link.parents)]
+    columns = ParentColumns.fit(prepared, parents, [cards[p] for p in link.parents], child, weight)
+    return columns.target(parents, child, cards[link.child])
 
 
 def prepare_further(models: Sequence[StackedModel], X: Features) -> list[PreparedFeatures]:
@@ -376,7 +467,12 @@ def log_proba_alone(models: Sequence[StackedModel], X: Features) -> list[Floats]
 
 
 def _fit_link(
-    X: PreparedFeatures, link: Link, space: ClassSpace, codes: Codes, sample_weight: Floats | None
+    X: PreparedFeatures,
+    link: Link,
+    space: ClassSpace,
+    codes: Codes,
+    sample_weight: Floats | None,
+    groups: Codes | None,
 ) -> StackedModel:
     labels = [[f"{space.names[p]}={label}" for label in space.categories[p]] for p in link.parents]
     try:
@@ -387,6 +483,7 @@ def _fit_link(
             parent_cards=[space.cards[p] for p in link.parents],
             child_card=space.cards[link.child],
             sample_weight=sample_weight,
+            groups=groups,
         )
     except Exception as error:
         error.add_note(f"This happened while fitting the classifier of {space.names[link.child]!r}.")

@@ -84,7 +84,7 @@ class TemperatureScaled(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self.refit = refit
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Fit the classifier to some rows, and the temperature to the others.
 
         Parameters
@@ -93,6 +93,8 @@ class TemperatureScaled(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         y : array, shape (n,)
         sample_weight : array, shape (n,), optional
             For the classifier and for the likelihood of the held-out rows.
+        groups : array, shape (n,), optional
+            Rows of one group are held out together: a share of the groups, if there are several.
         """
         check_parameters(self)
         require_probabilities(self.estimator)
@@ -104,7 +106,8 @@ class TemperatureScaled(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         weight = None if sample_weight is None else _check_sample_weight(sample_weight, X)
         self.classes_, codes = np.unique(y, return_inverse=True)
         rng = np.random.default_rng(self.random_state)
-        held = _held_out(codes, self.held_out, rng)
+        together = None if groups is None else np.unique(column_or_1d(groups), return_inverse=True)[1]
+        held = _held_out(codes, self.held_out, rng, together)
         rows, judges = np.flatnonzero(~held), np.flatnonzero(held)
         self.n_held_out_, self.temperature_ = len(judges), 1.0
         self._learn(X, y, weight, rows)
@@ -150,8 +153,12 @@ def _log_floored(proba: Any) -> Floats:
     return logarithms
 
 
-def _held_out(codes: Codes, share: float, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
+def _held_out(
+    codes: Codes, share: float, rng: np.random.Generator, groups: Codes | None
+) -> npt.NDArray[np.bool_]:
     """Return which rows (n,) are held out: a share of every class, never all of it; or none if too few."""
+    if groups is not None and groups.any():
+        return _held_groups(codes, share, rng, groups)
     order = rng.permutation(len(codes))
     order = order[np.argsort(codes[order], kind="stable")]
     counts = np.bincount(codes)
@@ -161,3 +168,15 @@ def _held_out(codes: Codes, share: float, rng: np.random.Generator) -> npt.NDArr
     if taken.sum() >= _FEWEST:
         held[order] = place < np.repeat(taken, counts)
     return held
+
+
+def _held_groups(
+    codes: Codes, share: float, rng: np.random.Generator, groups: Codes
+) -> npt.NDArray[np.bool_]:
+    """Return the same for groups (n,): a share of them, without those that a class would be lost with."""
+    n_groups = int(groups.max()) + 1
+    n_held = min(max(round(share * n_groups), 1), n_groups - 1)
+    held = np.isin(groups, rng.permutation(n_groups)[:n_held])
+    for c in np.setdiff1d(codes, codes[~held]):
+        held &= groups != groups[codes == c][0]
+    return held if held.sum() >= _FEWEST else np.zeros(len(codes), dtype=bool)

@@ -12,11 +12,13 @@ from tuplet.losses.costs import CostMatrix
 from tuplet.losses.decomposable import DecomposableLoss, Hamming
 from tuplet.losses.fmeasure import FBeta
 from tuplet.losses.general import CallableLoss, CandidateLoss, Jaccard
+from tuplet.losses.ordinal import Absolute, Quantile
 from tuplet.losses.registry import LOSSES, get_loss
 from tuplet.losses.subset import SubsetZeroOne
 
 __all__ = [
     "LOSSES",
+    "Absolute",
     "Abstain",
     "CallableLoss",
     "CandidateLoss",
@@ -26,6 +28,7 @@ __all__ = [
     "Hamming",
     "Jaccard",
     "Loss",
+    "Quantile",
     "SubsetZeroOne",
     "get_loss",
 ]

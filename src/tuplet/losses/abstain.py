@@ -16,6 +16,7 @@ from tuplet.losses.base import Loss, align, is_number, nan_if_unknown
 from tuplet.losses.decomposable import DecomposableLoss
 from tuplet.losses.expectation import TIE
 from tuplet.losses.registry import get_loss
+from tuplet.space.classes import ClassSpace
 
 
 @final
@@ -84,6 +85,10 @@ class Abstain(Loss):
     def risk(self, joint: JointDistribution, y_pred: npt.ArrayLike) -> Floats:
         """See `Loss.risk`."""
         return self._rule.risk(joint, y_pred)
+
+    def for_space(self, space: ClassSpace) -> Abstain:
+        """See `Loss.for_space`."""
+        return Abstain(get_loss(self.loss).for_space(space), self.cost)
 
 
 @final

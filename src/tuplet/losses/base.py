@@ -13,6 +13,7 @@ from tuplet.core.exceptions import InputError
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.losses.expectation import expected_value
+from tuplet.space.classes import ClassSpace
 
 
 class Loss(ABC):
@@ -43,6 +44,10 @@ class Loss(ABC):
     @abstractmethod
     def decide(self, joint: JointDistribution) -> Codes:
         """Codes (n, m) of least risk in every row."""
+
+    def for_space(self, space: ClassSpace) -> Loss:
+        """Return the loss for the variables of a class space; most losses do not depend on it."""
+        return self
 
     def risk(self, joint: JointDistribution, y_pred: npt.ArrayLike) -> Floats:
         """Expected loss (n,) of answering y_pred (n, m), or (s, n) of s answers (s, n, m)."""

@@ -7,6 +7,7 @@ from tuplet.losses.base import Loss
 from tuplet.losses.decomposable import Hamming
 from tuplet.losses.fmeasure import FBeta
 from tuplet.losses.general import Jaccard
+from tuplet.losses.ordinal import Absolute, Quantile
 from tuplet.losses.subset import SubsetZeroOne
 
 LOSSES: dict[str, Loss] = {
@@ -17,6 +18,10 @@ LOSSES: dict[str, Loss] = {
     "f1": FBeta(1.0),
     "f2": FBeta(2.0),
     "jaccard": Jaccard(),
+    "absolute": Absolute(),
+    "quantile": Quantile(),
+    "quantile0.1": Quantile(0.1),
+    "quantile0.9": Quantile(0.9),
 }
 """The losses that go by a name; one more line is one more name."""
 

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         joint_log_loss,
         marginal_log_loss,
         n_floored,
+        ranked_probability_score,
         top_k_accuracy,
     )
     from tuplet.metrics.scorers import (
@@ -66,7 +67,8 @@ else:
                 "macro_f1 macro_precision macro_recall mean_loss micro_f1"
             ),
             "tuplet.metrics.probabilities": (
-                "LOG_FLOOR brier_score joint_log_loss marginal_log_loss n_floored top_k_accuracy"
+                "LOG_FLOOR brier_score joint_log_loss marginal_log_loss n_floored "
+                "ranked_probability_score top_k_accuracy"
             ),
             "tuplet.metrics.scorers": (
                 "SCORERS DecisionScorer ProbabilityScorer get_scorer loss_scorer top_k_scorer"
@@ -100,6 +102,7 @@ __all__ = [
     "micro_f1",
     "mode_calibration",
     "n_floored",
+    "ranked_probability_score",
     "top_k_accuracy",
     "top_k_scorer",
 ]

@@ -228,6 +228,7 @@ def macro_recall(
 
 def _losses(loss: Loss, Y_true: Any, Y_pred: Any, space: ClassSpace | None) -> Floats:
     true, pred, shared = encode_both(Y_true, Y_pred, space)
+    loss = loss.for_space(shared if space is None else space)  # without the labels that it has not seen
     try:
         return loss.value(true, pred)
     except InputError as error:  # the error has the position of a variable, the space its name

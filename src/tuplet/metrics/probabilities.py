@@ -105,6 +105,65 @@ def brier_score(Y_true: Any, prediction: JointPrediction, *, sample_weight: Weig
     return average(_mean_of_known(scores, truth), sample_weight)
 
 
+def ranked_probability_score(
+    Y_true: Any, prediction: JointPrediction, *, sample_weight: Weights = None
+) -> float:
+    """Squared distance between cumulative marginal probabilities and truth, averaged over labels and rows.
+
+    For the categories 0 .. k - 1 of an ordered variable it is the sum over j < k - 1 of
+    (P(Y <= j) - 1[y <= j])^2: probability counts more the further it is from the truth. A certain answer has
+    its number of steps from the truth, as in the loss "absolute". Variables that are not ordered have their
+    `brier_score`, which is the same for two categories. A label that training has not seen has the score of
+    the category that is worst.
+
+    Raises
+    ------
+    InputError
+        If no class variable is ordered.
+
+    References
+    ----------
+    E. S. Epstein, A scoring system for probability forecasts of ranked categories, Journal of Applied
+    Meteorology 8, 1969; without its factor 1 / (k - 1).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tuplet.joint import Atoms
+    >>> from tuplet.space import ClassSpace
+    >>> space = ClassSpace(("stage",), (np.array(["I", "II", "III"]),), ordered=(True,))
+    >>> joint = Atoms((3,), np.array([[[0], [1], [2]]]), np.log([[0.5, 0.3, 0.2]]))
+    >>> prediction = JointPrediction(joint, space)
+    >>> [round(ranked_probability_score([stage], prediction), 2) for stage in ("I", "II", "III")]
+    [0.29, 0.29, 0.89]
+    """
+    space, truth = prediction.space, encode_truth(Y_true, prediction)
+    if not any(space.ordered) and max(space.cards) > 2:
+        raise InputError(
+            "ranked_probability_score: no class variable is ordered; declare the order of the labels before"
+            " fit, with tuplet.declare_order(Y, {name: [lowest, ..., highest]}), or use brier_score."
+        )
+    tables = zip(prediction.distribution.marginals(), space.ordered, strict=True)
+    scores = [_ranked_scores(p) if is_in else _brier_scores(p) for p, is_in in tables]
+    own = [table[np.arange(len(table)), truth.codes[:, j]] for j, table in enumerate(scores)]
+    worst = np.column_stack([table.max(axis=1) for table in scores])
+    return average(_mean_of_known(np.where(truth.unseen, worst, np.column_stack(own)), truth), sample_weight)
+
+
+def _ranked_scores(p: Floats) -> Floats:
+    """Ranked probability score (n, k) of probabilities (n, k) for each category as the truth."""
+    up_to = np.cumsum(p, axis=1)[:, :-1]
+    nothing = np.zeros((len(p), 1))
+    below = np.cumsum(up_to**2, axis=1)
+    above = np.cumsum(((1.0 - up_to) ** 2)[:, ::-1], axis=1)[:, ::-1]
+    return np.hstack([nothing, below]) + np.hstack([above, nothing])
+
+
+def _brier_scores(p: Floats) -> Floats:
+    """Brier score (n, k) of probabilities (n, k) for each category as the truth."""
+    return np.asarray((1.0 + (p**2).sum(axis=1, keepdims=True)) / 2 - p)
+
+
 def top_k_accuracy(
     Y_true: Any, prediction: JointPrediction, k: int, *, sample_weight: Weights = None
 ) -> float:

@@ -144,6 +144,12 @@ are not among them: they need binary variables, or are a score minus 1.
 """
 
 
+ORDERED_SCORERS: dict[str, Scorer] = {
+    "neg_ranked_probability_score": ProbabilityScorer(probabilities.ranked_probability_score, -1),
+}
+"""Further scorers by name, for class spaces with ordered variables."""
+
+
 def get_scorer(name: str) -> Scorer:
     """Return the scorer of this name.
 
@@ -151,7 +157,7 @@ def get_scorer(name: str) -> Scorer:
     ----------
     name : str
         One of `SCORERS`; "neg_<loss>_loss" for minus the mean of a loss that goes by a name, decided for
-        that loss; or "top_<k>_accuracy".
+        that loss; "top_<k>_accuracy"; or, for ordered variables, "neg_ranked_probability_score".
 
     Examples
     --------
@@ -162,15 +168,16 @@ def get_scorer(name: str) -> Scorer:
     >>> get_scorer("top_3_accuracy")
     ProbabilityScorer(top_k_accuracy(k=3))
     """
-    if name in SCORERS:
-        return SCORERS[name]
+    named = SCORERS | ORDERED_SCORERS
+    if name in named:
+        return named[name]
     losses = {f"neg_{loss}_loss": loss for loss in LOSSES}
     if name in losses:
         return loss_scorer(losses[name])
     top = re.fullmatch(r"top_(\d+)_accuracy", str(name))
     if top:
         return top_k_scorer(int(top[1]))
-    names = (*SCORERS, "top_3_accuracy", *losses)
+    names = (*named, "top_3_accuracy", *losses)
     close = _KNOWN_AS.get(str(name)) or next(iter(get_close_matches(str(name), names, 1)), "")
     hint = f" (did you mean {close!r}?)" if close else ""
     raise InputError(f"A scorer must be one of {', '.join(map(repr, names))}; found {name!r}{hint}.")

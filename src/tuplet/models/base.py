@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, ClassVar, Self, final
+from typing import Any, ClassVar, Literal, Self, final
 
 import numpy as np
 from narwhals import dependencies
@@ -19,14 +19,26 @@ from tuplet.core.parallel import one_blas_thread
 from tuplet.core.parameters import Parameters, check_parameters
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import JointDistribution
+from tuplet.local.ordered_variables import suited_to_order
 from tuplet.local.smoothing import label_counts
 from tuplet.losses.base import Loss
 from tuplet.metrics.decisions import exact_match
-from tuplet.models.validation import row_index, validate_features, validate_weights, warn_many_integers
+from tuplet.models.validation import (
+    row_index,
+    validate_features,
+    validate_groups,
+    validate_weights,
+    warn_many_integers,
+)
 from tuplet.prediction.joint import JointPrediction
 from tuplet.space.classes import ClassSpace
 from tuplet.space.containers import listing, open_table, require_same_order
-from tuplet.space.features.encoding import FeatureEncoder, encoder_for
+from tuplet.space.features.encoding import (
+    ColumnChoices,
+    FeatureEncoder,
+    TransformerEncoder,
+    encoder_for,
+)
 from tuplet.space.features.estimators import accepts, chooses_columns, require_probabilities
 from tuplet.space.features.inputs import Features, as_pandas, n_rows, take_rows
 
@@ -56,8 +68,9 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
     text_features_ : list of str
         Columns of X whose values were text; what reads a file for this model must not take them for numbers.
     encoder_ : FeatureEncoder or None
-        What turned X into the numbers that `_fit` gets, its medians and categories learned from the training
-        rows. None where the estimators take X as it is: numbers, if they take missing ones too, or a frame.
+        What turned the columns of X into numbers, learned from the training rows; `encoder_.summary()` shows
+        what each column became and why. None where the estimators take X as it is: numbers, if they take
+        missing ones too, or a frame; and where models inside of this one have an encoder each.
 
     Notes
     -----
@@ -73,8 +86,12 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
     _parameters: ClassVar[Parameters] = {}
     """Which values the parameters of `__init__` take; `fit` raises `InputError` for others."""
 
-    _encodes_features: ClassVar[bool] = True
-    """Whether `_fit` gets numbers where its estimators need them; with False, frames and NaN stay."""
+    _feature_form: ClassVar[Literal["numbers", "columns", "raw"]] = "numbers"
+    """What `_fit` gets of a frame: numbers where its estimators need them; columns of numbers, with gaps, and
+    categories; or the frame as it is."""
+
+    _text_is_discrete: ClassVar[bool] = False
+    """Whether text of few values is a category even if these are numbers."""
 
     _drops_unweighted: ClassVar[bool] = True
     """Whether `_fit` does without rows of weight zero; not where users name rows by their positions."""
@@ -84,6 +101,10 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
 
     _takes_unlabelled: ClassVar[bool] = False
     """Whether `_fit` takes class variables of which no label is known."""
+
+    _groups: Codes | None = None
+    """Groups (n,) of the rows that `_fit` gets, while it runs. A model that holds rows out, or fits others
+    that may, passes them on: rows of one group are held out together."""
 
     @abstractmethod
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
@@ -100,7 +121,11 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
 
     def _estimators(self, names: tuple[str, ...] | None = None) -> list[Any]:
         """Return the classifiers that get to see X, None for the default; `names` are the class variables."""
-        return _by_variable(getattr(self, "estimator", None), names)
+        estimator, space = getattr(self, "estimator", None), getattr(self, "space_", None)
+        chosen = _by_variable(estimator, names)
+        if space is None or space.names != names:  # `fit` has only begun, and checks X
+            return chosen
+        return suited_to_order(chosen, space, chosen_by_name=isinstance(estimator, Mapping))
 
     @property
     def _note(self) -> str:
@@ -110,21 +135,24 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
     # -- fitting ------------------------------------------------------------------------------------------
 
     @final
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Learn the joint distribution of the class variables given the features.
 
         Parameters
         ----------
         X : array, sparse matrix or frame, shape (n, d)
-            Frames of pandas or polars, with columns of any kind. Columns that are no numbers become 0/1
-            columns, and missing numbers the median of their column, where an estimator needs it: see
-            `encoder_`.
+            Frames of pandas or polars, with columns of any kind. Columns that are no numbers become numbers,
+            and missing numbers the median of their column, where an estimator needs it: see `encoder_`.
         y : array, frame, sparse 0/1 matrix or lists, shape (n, m) or (n,)
             Labels of any type; missing ones are allowed (None, NaN, null). A column of booleans, or of zeros
             and ones, has both labels even if only one of them occurs. Rows belong together by position; a
             pandas index that holds the rows of X in another order is an error.
         sample_weight : array, shape (n,), optional
             How many rows each row counts for; a row of weight zero is left out.
+        groups : array, shape (n,), optional
+            Which rows belong together, such as the measurements of one patient. Wherever rows are held out
+            inside of the model, to choose penalties or weights or to calibrate, all rows of a group are: so
+            the model is judged as it will be on new groups. Predictions do not need them.
 
         Returns
         -------
@@ -135,6 +163,7 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
             raise InputError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         require_same_order("fit: X and y", row_index(X), row_index(y))
         require_same_order("fit: X and sample_weight", row_index(X), row_index(sample_weight))
+        require_same_order("fit: X and groups", row_index(X), row_index(groups))
         with self._kept_on_failure():
             names = open_table(y).names()
             X = self._validate(X, self._checked_estimators(names), reset=True)
@@ -146,7 +175,10 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
                 raise InputError(
                     f"X has {n_rows(X)} rows, but y has {len(codes)}; they must be the same rows."
                 )
-            return self._fit_validated(X, space, codes, validate_weights(sample_weight, len(codes)))
+            weights = validate_weights(sample_weight, len(codes))
+            return self._fit_validated(
+                X, space, codes, weights, validate_groups(self, groups, weights, len(codes))
+            )
 
     def _require_labels(self, space: ClassSpace, codes: Codes) -> None:
         unlabelled = np.flatnonzero((codes == UNKNOWN).all(axis=0))
@@ -174,32 +206,44 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
                 require_probabilities(estimator)
         return estimators
 
-    def _fit_validated(self, X: Features, space: ClassSpace, codes: Codes, weights: Floats | None) -> Self:
+    def _fit_validated(
+        self, X: Features, space: ClassSpace, codes: Codes, weights: Floats | None, groups: Codes | None
+    ) -> Self:
         """Learn from features in the form that `_validate` returns."""
         if weights is not None and not weights.all() and self._drops_unweighted:
             used = weights > 0
             X, codes, weights = take_rows(X, used), codes[used], weights[used]
-        self.encoder_ = self._learn_encoder(X, self._estimators(space.names))
+            groups = None if groups is None else groups[used]
+        X = self._learn_encoder(X, space, codes, weights, groups)
         self.space_ = space
         self.n_samples_fit_ = len(codes)
         self.label_counts_ = [
             label_counts(column, card, weights) for column, card in zip(codes.T, space.cards, strict=True)
         ]
         self.classes_ = space.categories[0] if space.single else list(space.categories)
+        self._groups = groups
         try:
             with one_blas_thread():
-                self._fit(self._encode(X), codes, weights)
+                self._fit(X, codes, weights)
         except BaseException:
             del self.space_  # what makes a model count as fitted
             raise
+        finally:
+            del self._groups
         return self
 
-    def _fit_codes(self, X: Any, space: ClassSpace, codes: Codes, weights: Floats | None) -> Self:
+    def _fit_codes(
+        self,
+        X: Any,
+        space: ClassSpace,
+        codes: Codes,
+        weights: Floats | None,
+        groups: Codes | None = None,
+    ) -> Self:
         """Learn what `fit` learns, as a part of another model: from codes of labels that are known to it."""
         check_parameters(self)
-        return self._fit_validated(
-            self._validate(X, self._checked_estimators(space.names), reset=True), space, codes, weights
-        )
+        X = self._validate(X, self._checked_estimators(space.names), reset=True)
+        return self._fit_validated(X, space, codes, weights, groups)
 
     def _validate(self, X: Any, estimators: list[Any], *, reset: bool = False) -> Features:
         """Return X in the form that these estimators take; its columns are learned (`reset`) or checked."""
@@ -209,16 +253,37 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
             reset=reset,
             fussy=next((e for e in estimators if e is not None and not accepts(e, "allow_nan")), None),
             sparse=all(e is None or accepts(e, "sparse") for e in estimators),
-            frames=bool(estimators) and all(chooses_columns(e) for e in estimators),
+            frames=self._columns_given is not None
+            or (bool(estimators) and all(chooses_columns(e) for e in estimators)),
         )
         return as_pandas(X) if self._keeps_frames and dependencies.is_into_dataframe(X) else features
 
-    def _learn_encoder(self, X: Features, estimators: list[Any]) -> FeatureEncoder | None:
-        encoder = encoder_for(X, estimators) if self._encodes_features else None
-        return None if encoder is None else encoder.learn(X)
+    @property
+    def _columns_given(self) -> ColumnChoices:
+        """The parameter `columns`, which models without features do not have."""
+        return getattr(self, "columns", None)
+
+    def _learn_encoder(
+        self, X: Features, space: ClassSpace, codes: Codes, weights: Floats | None, groups: Codes | None
+    ) -> Features:
+        """Set `encoder_`, and return the training rows in the form that `_fit` takes."""
+        self.encoder_: FeatureEncoder | TransformerEncoder | None = None
+        given = self._columns_given
+        if self._feature_form == "raw" and given is None:
+            return X
+        estimators = [] if self._feature_form == "raw" else self._estimators(space.names)
+        self.encoder_ = encoder_for(X, estimators, given, text_is_discrete=self._text_is_discrete)
+        if self.encoder_ is None:
+            return X
+        return self.encoder_.learn_and_apply(
+            X, space, codes, weights, groups, read_only=self._feature_form != "numbers"
+        )
 
     def _encode(self, X: Features) -> Features:
-        return X if self.encoder_ is None else self.encoder_.apply(X)
+        """Return rows to be predicted in the form that `_predict_joint` takes."""
+        if self.encoder_ is None:
+            return X
+        return self.encoder_.apply(X) if self._feature_form == "numbers" else self.encoder_.read(X)
 
     # -- predicting ---------------------------------------------------------------------------------------
 
@@ -326,7 +391,9 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
         tags = super().__sklearn_tags__()
         estimators = [e for e in self._estimators() if hasattr(e, "fit")]
         tags.input_tags.sparse = all(accepts(e, "sparse") for e in estimators)
-        tags.input_tags.allow_nan = self._encodes_features or all(accepts(e, "allow_nan") for e in estimators)
+        tags.input_tags.allow_nan = self._feature_form == "numbers" or all(
+            accepts(e, "allow_nan") for e in estimators
+        )
         tags.target_tags.multi_output = True
         tags.classifier_tags.multi_label = True
         return tags

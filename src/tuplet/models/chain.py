@@ -25,6 +25,7 @@ from tuplet.local.stacked import Link, fit_links, prepare_further
 from tuplet.models.base import JointClassifier
 from tuplet.models.prior import bounded_joint
 from tuplet.space.containers import listing
+from tuplet.space.features.encoding import ColumnChoices
 from tuplet.space.features.inputs import Features, n_rows
 
 
@@ -60,6 +61,9 @@ class ChainClassifier(JointClassifier):
         4,096 combinations, or 65,536 if the local models are linear as the default is, and estimates with
         1,000 points beyond. The most probable combinations and the probabilities of complete rows are
         exact with every engine.
+    columns : mapping of names to kinds, or transformer, optional
+        What columns of X are if they are not what they seem, such as {"ward": "category"}, or a transformer
+        that makes numbers of X; see `FeatureEncoder`.
     random_state : int, Generator or None
         For random orders, and for estimators whose own `random_state` is None: each local fit gets a seed
         of its own, the same for any `n_jobs`. None leaves them as they are.
@@ -94,7 +98,7 @@ class ChainClassifier(JointClassifier):
     """
 
     _parameters = declare(
-        "estimator n_chains random_state n_jobs",
+        "columns estimator n_chains random_state n_jobs",
         order=("random", Having("a sequence of names or positions", "__iter__"), None),
         inference=("exact", "greedy"),
         engine=("auto", Enumerate, MonteCarlo),
@@ -108,6 +112,7 @@ class ChainClassifier(JointClassifier):
         n_chains: int = 1,
         inference: Literal["exact", "greedy"] = "exact",
         engine: Any = "auto",
+        columns: ColumnChoices = None,
         random_state: Seed = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -116,6 +121,7 @@ class ChainClassifier(JointClassifier):
         self.n_chains = n_chains
         self.inference = inference
         self.engine = engine
+        self.columns = columns
         self.random_state = random_state
         self.n_jobs = n_jobs
 
@@ -135,6 +141,7 @@ class ChainClassifier(JointClassifier):
             space=self.space_,
             estimators=self._estimators(self.space_.names),
             n_jobs=self.n_jobs,
+            groups=self._groups,
             seeds=seeds,
         )
 

@@ -59,11 +59,12 @@ class DecisionClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.estimator = estimator
         self.loss = loss
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Fit the model. See `JointClassifier.fit`."""
         check_parameters(self)
         get_loss(self.loss)
-        self.estimator_ = clone(self.estimator).fit(X, y, sample_weight)
+        given = {} if groups is None else {"groups": groups}  # other models may have no parameter groups
+        self.estimator_ = clone(self.estimator).fit(X, y, sample_weight, **given)
         for name in _SHARED:
             self.__dict__.pop(name, None)  # of an earlier fit
             if hasattr(self.estimator_, name):

@@ -10,6 +10,7 @@ from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
 from tuplet.local.stacked import Link, fit_links, log_proba_alone
 from tuplet.models.base import JointClassifier
+from tuplet.space.features.encoding import ColumnChoices
 from tuplet.space.features.inputs import Features
 
 
@@ -22,6 +23,9 @@ class IndependentClassifier(JointClassifier):
     estimator : classifier, or mapping of names to classifiers, optional
         Any scikit-learn classifier with `predict_proba`; `default_estimator()`, imputed and standardised
         logistic regression, if None. In a mapping, variables that are not named get the default.
+    columns : mapping of names to kinds, or transformer, optional
+        What columns of X are if they are not what they seem, such as {"ward": "category"}, or a transformer
+        that makes numbers of X; see `FeatureEncoder`.
     n_jobs : int, optional
         Fits that run side by side, by joblib.
 
@@ -44,10 +48,13 @@ class IndependentClassifier(JointClassifier):
            ['wet', 'umbrella']], dtype='<U8')
     """
 
-    _parameters = declare("estimator n_jobs")
+    _parameters = declare("columns estimator n_jobs")
 
-    def __init__(self, estimator: Any = None, *, n_jobs: int | None = None) -> None:
+    def __init__(
+        self, estimator: Any = None, *, columns: ColumnChoices = None, n_jobs: int | None = None
+    ) -> None:
         self.estimator = estimator
+        self.columns = columns
         self.n_jobs = n_jobs
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
@@ -60,6 +67,7 @@ class IndependentClassifier(JointClassifier):
             space=self.space_,
             estimators=self._estimators(self.space_.names),
             n_jobs=self.n_jobs,
+            groups=self._groups,
         )
 
     def _predict_joint(self, X: Features) -> JointDistribution:

@@ -13,7 +13,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from tuplet.core.exceptions import InputError
 from tuplet.core.limits import row_blocks
-from tuplet.core.typing import Floats
+from tuplet.core.typing import Codes, Floats
 from tuplet.local.logistic import fit_scaler
 from tuplet.space.features.inputs import Features, n_rows, take_rows
 
@@ -48,9 +48,16 @@ class Neighborhoods:
 
     @classmethod
     def fit(
-        cls, X: Features, k: int, sample_weight: Floats | None, *, standardize: bool, n_jobs: int | None
+        cls,
+        X: Features,
+        k: int,
+        sample_weight: Floats | None,
+        *,
+        standardize: bool,
+        n_jobs: int | None,
+        groups: Codes | None = None,
     ) -> Neighborhoods:
-        """Prepare the search; `k` is reduced to the number of other rows where there are fewer."""
+        """Prepare the search; `k` is reduced to the number of rows of other groups where there are fewer."""
         if isinstance(X, pd.DataFrame):
             raise InputError(
                 "Distances need numbers, but an estimator that treats the columns of a frame by itself left"
@@ -62,14 +69,17 @@ class Neighborhoods:
             scaler = scaler[:-1]  # gaps are filled in all the same
         rows = scaler.transform(X)
         search = NearestNeighbors(n_jobs=n_jobs).fit(rows)
-        return cls(scaler, search, rows, weights, max(1, min(int(k), int(weights.sum() - 1))))
+        own = 1.0 if groups is None else float(np.bincount(groups, weights).max())
+        return cls(scaler, search, rows, weights, max(1, min(int(k), int(weights.sum() - own))))
 
-    def sums_among_training(self, columns: Floats, some: Positions) -> Floats:
+    def sums_among_training(self, columns: Floats, some: Positions, groups: Codes | None = None) -> Floats:
         """Return the sums (r, w) of columns (n, w) over the neighbourhoods of some training rows (r,).
 
-        A row is no neighbour of itself, unless its weight is above 1.
+        A row is no neighbour of itself, unless its weight is above 1, nor of others of its group.
         """
-        return self._sums(take_rows(self.rows, some), some, columns)
+        if groups is None:
+            return self._sums(take_rows(self.rows, some), some, columns)
+        return self._sums_among_others(some, groups, columns, 2 * self.k)
 
     def sums_around(self, X: Features, columns: Floats) -> Floats:
         """Return the sums (rows of X, w) of columns (n, w) over the neighbourhood of each row of X."""
@@ -100,6 +110,21 @@ class Neighborhoods:
                 answer[some] = self._fill(
                     take_rows(Z, some), None if own is None else own[some], columns, 4 * n_near
                 )
+        return answer
+
+    def _sums_among_others(self, some: Positions, groups: Codes, columns: Floats, n_near: int) -> Floats:
+        """Return the sums over neighbourhoods of training rows among the rows of other groups (n,)."""
+        n_near = min(n_near, len(self.weights))
+        answer = np.empty((len(some), columns.shape[1]))
+        for block in row_blocks(len(some), 4 * n_near + columns.shape[1]):
+            mine = some[block]
+            near = self._search(take_rows(self.rows, mine), n_near)
+            weights = np.where(groups[near] == groups[mine, None], 0.0, self.weights[near])
+            answer[block] = self._places(near, weights) @ columns
+            light = np.flatnonzero(weights.sum(axis=1) < self.k)
+            if n_near < len(self.weights) and len(light):
+                more = self._sums_among_others(mine[light], groups, columns, 4 * n_near)
+                answer[light + block.start] = more
         return answer
 
     def _nearest(self, Z: Features, own: Positions | None, n_near: int) -> tuple[Positions, Floats]:

@@ -12,11 +12,12 @@ from tuplet.core.parameters import Number, declare
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
-from tuplet.local.cross_fitting import drawn_order
 from tuplet.local.onehot import OneHot, one_hot_width
+from tuplet.local.row_samples import row_keys, sample_weights
 from tuplet.local.smoothing import bounded_tables
 from tuplet.models.base import JointClassifier
 from tuplet.models.neighborhoods import Neighborhoods, Positions
+from tuplet.space.features.encoding import ColumnChoices
 from tuplet.space.features.inputs import Features
 
 _FEWEST = 128
@@ -36,9 +37,12 @@ class NeighborClassifier(JointClassifier):
     standardize : bool
         Whether columns are scaled to unit variance before distances are taken.
     n_learned : int or None
-        Training rows whose neighbourhoods are learned from, drawn at random where there are more, because
-        each has to be compared with all; None takes all. A label that few of the drawn rows have, or lack, is
-        learned from the first 128 that are drawn with it. Neighbours themselves come from all rows.
+        Training rows whose neighbourhoods are learned from, a sample where there are more, because each has
+        to be compared with all; None takes all. A label that few rows of the sample have, or lack, is learned
+        from about 128 others that have, or lack, it. Neighbours themselves come from all rows.
+    columns : mapping of names to kinds, or transformer, optional
+        What columns of X are if they are not what they seem, such as {"ward": "category"}, or a transformer
+        that makes numbers of X; see `FeatureEncoder`.
     n_jobs : int, optional
         Workers of the search for neighbours.
 
@@ -58,9 +62,9 @@ class NeighborClassifier(JointClassifier):
         p(y_j = 1 | x) is proportional to P(y_j = 1) P(c_j(x) | y_j = 1),
 
     where c_j(x) counts the neighbours with the label and P(c | y_j) comes from the neighbourhoods of the
-    training rows, the row itself left out. A variable of several labels has this for each label against
-    all others, and the answers are normalised; for two labels that changes nothing, since the counts of one
-    are those of the other, mirrored.
+    training rows, the row itself and others of its group left out. A variable of several labels has this for
+    each label against all others, and the answers are normalised; for two labels that changes nothing, since
+    the counts of one are those of the other, mirrored.
 
     A neighbour without a label counts by the training frequencies, so counts need not be whole; tables are
     then read, and filled, between their neighbouring entries.
@@ -81,7 +85,7 @@ class NeighborClassifier(JointClassifier):
     1   0.2  0.8
     """
 
-    _parameters = declare("n_neighbors standardize n_learned n_jobs", smoothing=Number(above=0))
+    _parameters = declare("columns n_neighbors standardize n_learned n_jobs", smoothing=Number(above=0))
 
     def __init__(
         self,
@@ -90,37 +94,51 @@ class NeighborClassifier(JointClassifier):
         smoothing: float = 1.0,
         standardize: bool = True,
         n_learned: int | None = 16_384,
+        columns: ColumnChoices = None,
         n_jobs: int | None = None,
     ) -> None:
         self.n_neighbors = n_neighbors
         self.smoothing = smoothing
         self.standardize = standardize
         self.n_learned = n_learned
+        self.columns = columns
         self.n_jobs = n_jobs
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
         near = Neighborhoods.fit(
-            X, self.n_neighbors, sample_weight, standardize=self.standardize, n_jobs=self.n_jobs
+            X,
+            self.n_neighbors,
+            sample_weight,
+            standardize=self.standardize,
+            n_jobs=self.n_jobs,
+            groups=self._groups,
         )
         self.neighborhoods_ = near
         one_hot = OneHot.fit(codes, self.space_.cards, near.weights)
         self.columns_ = one_hot.columns(codes)
-        weights = np.where(self._known(codes), near.weights[:, None], 0.0)
-        self._learn(weights)
+        keys = None
+        if self.n_learned is not None and len(codes) > self.n_learned:
+            keys = row_keys(X, codes)
+        self._learn(np.where(self._known(codes), near.weights[:, None], 0.0), keys)
 
     def _known(self, codes: Codes) -> npt.NDArray[np.bool_]:
         """Whether the label is known, (n, w), for each column."""
         widths = [one_hot_width(card) for card in self.space_.cards]
         return np.repeat(codes != UNKNOWN, widths, axis=1)
 
-    def _learn(self, weights: Floats) -> None:
-        """Learn priors and likelihoods from weights (n, w) of the labels, 0 where one is not known."""
+    def _learn(self, weights: Floats, keys: npt.NDArray[np.uint64] | None) -> None:
+        """Learn priors and likelihoods from weights (n, w) of the labels, 0 where one is not known.
+
+        Given the keys (n,) of the rows, likelihoods are learned from a sample.
+        """
         s, k = self.smoothing, self.neighborhoods_.k
         positive = weights * self.columns_
         self.prior_ = (s + positive.sum(axis=0)) / (2 * s + weights.sum(axis=0))
         weights -= positive  # those of rows without the label
-        rows, sides = _drawn([weights, positive], self.n_learned)
-        counts = self.neighborhoods_.sums_among_training(self.columns_, rows)
+        rows, sides = np.arange(len(weights)), [weights, positive]
+        if keys is not None and self.n_learned is not None:
+            rows, sides = _sampled(sides, keys, self.neighborhoods_.weights, self.n_learned)
+        counts = self.neighborhoods_.sums_among_training(self.columns_, rows, self._groups)
         tables = np.stack([_histogram(counts, side, k) for side in sides])
         self.likelihood_ = (s + tables) / (s * (k + 1) + tables.sum(axis=2, keepdims=True))
 
@@ -143,35 +161,28 @@ class NeighborClassifier(JointClassifier):
         return bounded_tables(tables, self.label_counts_)
 
 
-def _drawn(sides: Sequence[Floats], n_learned: int | None) -> tuple[Positions, list[Floats]]:
+def _sampled(
+    sides: Sequence[Floats], keys: npt.NDArray[np.uint64], weights: Floats, size: int
+) -> tuple[Positions, list[Floats]]:
     """Return the rows (r,) that are learned from, and the weights (r, w) of either side of each label there.
 
-    The first `n_learned` rows of a random order serve all labels. For a side that fewer than `_FEWEST` of
-    them have, the first that have it count, and no others: all rows of a side are then equally likely.
+    One sample serves all labels. A side that fewer than `_FEWEST` of its rows have gets a sample of its own
+    rows instead: all rows of a side are then equally likely.
 
     Parameters
     ----------
     sides : arrays, shape (n, w)
         Weights of rows without and with each label; 0 for all others.
+    keys, weights : arrays, shape (n,)
+        Of the rows; see `sample_weights`.
     """
-    n = len(sides[0])
-    order = drawn_order(n, n_learned)
-    if n_learned is None or n <= n_learned:
-        return order, list(sides)
-    common = order[:n_learned]
-    chosen = [[_first_rows(side[:, j], common, order) for j in range(side.shape[1])] for side in sides]
-    rows = np.unique(np.concatenate([common, *(part for parts in chosen for part in parts)]))
-    answer = [np.zeros((len(rows), side.shape[1])) for side in sides]
-    for side, parts, kept in zip(sides, chosen, answer, strict=True):
-        for j, part in enumerate(parts):
-            kept[np.searchsorted(rows, part), j] = side[part, j]
-    return rows, answer
-
-
-def _first_rows(weights: Floats, common: Positions, order: Positions) -> Positions:
-    """Return the common rows that have weight, or the first few in an order of all if that is too few."""
-    found = common[weights[common] > 0]
-    return found if len(found) >= _FEWEST else order[weights[order] > 0][:_FEWEST]
+    common = sample_weights(keys, weights, size)
+    answer = [np.where(side > 0, common[:, None], 0.0) for side in sides]
+    for side, kept in zip(sides, answer, strict=True):
+        for j in np.flatnonzero(np.count_nonzero(kept, axis=0) < _FEWEST):
+            kept[:, j] = sample_weights(keys, side[:, j], _FEWEST)
+    rows = np.flatnonzero((common > 0) | np.any([kept.any(axis=1) for kept in answer], axis=0))
+    return rows, [kept[rows] for kept in answer]
 
 
 def _between(counts: Floats, k: int) -> tuple[npt.NDArray[np.intp], Floats]:

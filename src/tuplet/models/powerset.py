@@ -7,12 +7,13 @@ from typing import Any, final
 
 import numpy as np
 
-from tuplet.core.exceptions import IntractableError, TupletWarning
+from tuplet.core.exceptions import InputError, IntractableError, TupletWarning, warn_outside
 from tuplet.core.limits import largest_array
 from tuplet.core.parameters import Number, declare
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.atoms import Atoms
 from tuplet.joint.base import JointDistribution
+from tuplet.local.ordered_variables import needs_order
 from tuplet.local.stacked import StackedModel
 from tuplet.models.base import JointClassifier
 from tuplet.models.prior import (
@@ -23,8 +24,8 @@ from tuplet.models.prior import (
     unseen_mass,
     with_unseen,
 )
-from tuplet.prediction.queries import warn_outside
-from tuplet.space.features.inputs import Features
+from tuplet.space.features.encoding import ColumnChoices
+from tuplet.space.features.inputs import Features, n_rows
 
 _LEFT_OUT = 0.2
 """Share of rows that may lack a label before a fit warns."""
@@ -44,6 +45,9 @@ class PowersetClassifier(JointClassifier):
         the training frequencies of the single labels. "good-turing" estimates the probability of an unseen
         combination by the share of rows whose combination is theirs alone, at least 1 / (N + 1) and at most
         1/2. 0 leaves unseen combinations impossible.
+    columns : mapping of names to kinds, or transformer, optional
+        What columns of X are if they are not what they seem, such as {"ward": "category"}, or a transformer
+        that makes numbers of X; see `FeatureEncoder`.
 
     Attributes
     ----------
@@ -67,19 +71,28 @@ class PowersetClassifier(JointClassifier):
     array([0.05])
     """
 
-    _parameters = declare("estimator", smoothing=("good-turing", Number(at_least=0, below=1)))
+    _parameters = declare("columns estimator", smoothing=("good-turing", Number(at_least=0, below=1)))
 
-    def __init__(self, estimator: Any = None, *, smoothing: Any = "good-turing") -> None:
+    def __init__(
+        self, estimator: Any = None, *, smoothing: Any = "good-turing", columns: ColumnChoices = None
+    ) -> None:
         self.estimator = estimator
         self.smoothing = smoothing
+        self.columns = columns
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
+        if needs_order(self.estimator) and codes.shape[1] > 1:
+            raise InputError(
+                "PowersetClassifier: combinations of labels have no order, which OrdinalClassifier needs; use"
+                " ChainClassifier, or another estimator."
+            )
         seen = seen_combinations(codes, sample_weight)
         _require_few(len(codes), len(seen.codes))
         _warn_left_out(int((seen.member != UNKNOWN).sum()), len(codes))
         self.combinations_ = seen.codes
         if self.smoothing == "good-turing":
-            self.unseen_mass_ = max(unseen_mass(seen, self.space_.cards), least_mass(self.label_counts_))
+            estimate = unseen_mass(seen, self.space_.cards, self._groups)
+            self.unseen_mass_ = max(estimate, least_mass(self.label_counts_))
         else:
             self.unseen_mass_ = float(self.smoothing)
         self.log_marginals_ = log_marginals(self.label_counts_)
@@ -90,16 +103,18 @@ class PowersetClassifier(JointClassifier):
             parent_cards=(),
             child_card=len(seen.codes),
             sample_weight=sample_weight,
+            groups=self._groups,
         )
 
     def _predict_joint(self, X: Features) -> JointDistribution:
-        proba, cards = self.model_.proba_alone(X), self.space_.cards
+        cards = self.space_.cards
         if len(self.combinations_) == math.prod(cards):  # a list of all of them needs no mixture
             log_prior = independent(self.log_marginals_, 1).log_prob(self.combinations_[:, None])[:, 0]
-            frequencies = np.exp(log_prior)
-            proba = (1 - self.unseen_mass_) * proba + self.unseen_mass_ * frequencies
+            proba = (1 - self.unseen_mass_) * self.model_.proba_alone(X)
+            proba += self.unseen_mass_ * np.exp(log_prior)
             return Atoms.from_weights(cards, self.combinations_, proba)
-        atoms = Atoms.from_weights(cards, self.combinations_, proba)
+        weights_of = self.model_.proba_blocks(X)
+        atoms = Atoms.from_blocks(cards, self.combinations_, n_rows(X), weights_of)
         return with_unseen(atoms, self.unseen_mass_, self.log_marginals_)
 
 

@@ -51,6 +51,8 @@ class PriorClassifier(JointClassifier):
     def __init__(self, strategy: Literal["joint", "marginals"] = "joint") -> None:
         self.strategy = strategy
 
+    _feature_form = "raw"
+
     def _estimators(self, names: tuple[str, ...] | None = None) -> list[Any]:
         return []  # nothing looks at X, so anything goes
 
@@ -59,7 +61,7 @@ class PriorClassifier(JointClassifier):
         if self._by_combination:
             seen = seen_combinations(codes, sample_weight)
             self.combinations_, self.log_weights_ = seen.codes, np.log(seen.weights)
-            self.unseen_mass_ = unseen_mass(seen, self.space_.cards)
+            self.unseen_mass_ = unseen_mass(seen, self.space_.cards, self._groups)
 
     @property
     def _by_combination(self) -> bool:
@@ -134,12 +136,13 @@ def seen_combinations(codes: Codes, sample_weight: Floats | None) -> Combination
     return Combinations(known[first], np.bincount(member[complete], weights[complete]).astype(float), member)
 
 
-def unseen_mass(combinations: Combinations, cards: tuple[int, ...]) -> float:
+def unseen_mass(combinations: Combinations, cards: tuple[int, ...], groups: Codes | None = None) -> float:
     """Return the probability that a new row shows a combination that none of the training rows shows.
 
-    Good and Turing's estimate: the share of the rows whose combination is theirs alone. It is kept between
-    1 / (N + 1), because none is no proof, and 1/2, because the classifier should not be drowned out where
-    every combination is unique. If every possible combination was seen it is 0.
+    Good and Turing's estimate: the share of the rows whose combination is theirs alone, or alone that of
+    their group. It is kept between 1 / (N + 1), with N rows or groups, because none is no proof, and 1/2,
+    because the classifier should not be drowned out where every combination is unique. If every possible
+    combination was seen it is 0.
 
     References
     ----------
@@ -151,8 +154,12 @@ def unseen_mass(combinations: Combinations, cards: tuple[int, ...]) -> float:
         outcomes *= card
     if len(combinations.codes) == outcomes:
         return 0.0
-    total, alone = combinations.weights.sum(), combinations.weights <= 1
-    return float(np.clip(combinations.weights[alone].sum() / total, 1 / (total + 1), 0.5))
+    total, alone, n = combinations.weights.sum(), combinations.weights <= 1, combinations.weights.sum()
+    if groups is not None:
+        known = combinations.member != UNKNOWN
+        pairs = np.unique(np.column_stack([combinations.member[known], groups[known]]), axis=0)
+        alone, n = np.bincount(pairs[:, 0]) == 1, len(np.unique(groups))
+    return float(np.clip(combinations.weights[alone].sum() / total, 1 / (n + 1), 0.5))
 
 
 def log_marginals(counts: Sequence[Floats]) -> list[Floats]:

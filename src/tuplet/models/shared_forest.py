@@ -12,7 +12,7 @@ from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.tree._tree import Tree
 
 from tuplet.core.exceptions import InputError
-from tuplet.core.limits import LISTED_CELLS, row_blocks
+from tuplet.core.limits import LISTED_CELLS, PASS_CELLS, row_blocks
 from tuplet.core.parameters import declare
 from tuplet.core.typing import UNKNOWN, Codes, Floats, Seed
 from tuplet.joint.atoms import Atoms
@@ -20,13 +20,15 @@ from tuplet.joint.base import JointDistribution
 from tuplet.joint.collect import distinct_outcomes
 from tuplet.joint.graph import FactorGraph
 from tuplet.joint.mixture import Mixture
+from tuplet.local.cross_fitting import inner_folds
 from tuplet.local.smoothing import smoothed_frequencies
 from tuplet.models.base import JointClassifier
 from tuplet.models.leaf_kernels import add_leaves
 from tuplet.models.mixture_weights import mixture_weights
 from tuplet.models.prior import least_mass
+from tuplet.space.features.encoding import ColumnChoices
 from tuplet.space.features.estimators import name_of, seeded
-from tuplet.space.features.inputs import Features, require_size
+from tuplet.space.features.inputs import Features, require_size, take_rows
 
 _MOST_DRAWN = 2**16
 """Rows that a tree of the default forest is grown on at most, to bound the time and memory of a million rows.
@@ -44,6 +46,9 @@ birds, medical and rcv1, and gains 0.03 on enron.
 _MOST_HELD_OUT = 2**12
 """Rows from which the two shares are learned at most; their standard errors are then about a hundredth."""
 
+_N_FOLDS = 3
+"""Parts in which groups of rows are held out, if there are groups."""
+
 _WIDEST = float(np.finfo(np.float32).max)
 
 _LEAST = 1e-4
@@ -57,7 +62,8 @@ class SharedForestClassifier(JointClassifier):
     A row to be predicted meets training rows in the leaves that it falls into. What these rows have, with
     shares averaged over the trees, is a joint distribution over combinations of labels. It is mixed with the
     product of its own marginals, drawn towards the frequencies of the labels, so that nothing is impossible.
-    How much of each is learned from rows that a tree was not grown on.
+    How much of each is learned from rows that a tree was not grown on, or, if rows have groups, from forests
+    that were not grown on their groups.
 
     Parameters
     ----------
@@ -65,6 +71,9 @@ class SharedForestClassifier(JointClassifier):
         A `RandomForestClassifier`, or an `ExtraTreesClassifier` with `bootstrap=True`. By default 100
         extremely random trees that try half of the features, but at most 512, with at least two rows in a
         leaf. A tree is grown on as many rows as there are, drawn with replacement, but at most 65,536.
+    columns : mapping of names to kinds, or transformer, optional
+        What columns of X are if they are not what they seem, such as {"ward": "category"}, or a transformer
+        that makes numbers of X; see `FeatureEncoder`.
     random_state : int, Generator or None
         Seed of a forest that has none.
 
@@ -93,10 +102,13 @@ class SharedForestClassifier(JointClassifier):
     ['Adelie']
     """
 
-    _parameters = declare("estimator random_state")
+    _parameters = declare("columns estimator random_state")
 
-    def __init__(self, estimator: Any = None, *, random_state: Seed = None) -> None:
+    def __init__(
+        self, estimator: Any = None, *, columns: ColumnChoices = None, random_state: Seed = None
+    ) -> None:
         self.estimator = estimator
+        self.columns = columns
         self.random_state = random_state
 
     def _estimators(self, names: tuple[str, ...] | None = None) -> list[Any]:
@@ -117,29 +129,58 @@ class SharedForestClassifier(JointClassifier):
         most = min(_MOST_HELD_OUT, max(1, LISTED_CELLS // len(self._patterns)))
         some = np.arange(0, len(codes), -(-len(codes) // most))
         met = self._learn_leaves(_for_trees(X), pattern, weight, some)
+        if self._groups is not None:  # a tree that was not grown on a row was grown on others of its group
+            met = self._meet_other_groups(X, codes, sample_weight, some)
         self._learn_shares(met, codes[some], pattern[some], weight[some])
 
     def _learn_leaves(self, X: Features, pattern: Codes, weight: Floats, some: Codes) -> Floats:
         """Learn the label patterns of every leaf; return what some rows meet in trees not grown on them."""
-        n, n_nodes, members, others = len(pattern), 0, [], []
+        n, n_nodes, first, members, tables, others = len(pattern), 0, 0, [], [], []
         # Forests of scikit-learn before 1.9 draw rows evenly and weigh them; later ones draw them by their
         # weights, which they then keep.
         even = np.ones(n) if hasattr(self.forest_, "_sample_weight") else weight
-        for each, drawn in zip(self.forest_.estimators_, self.forest_.estimators_samples_, strict=True):
+        trees = self.forest_.estimators_
+        for each, drawn in zip(trees, self.forest_.estimators_samples_, strict=True):
             times = np.bincount(drawn, minlength=n)
             inside, outside = np.flatnonzero(times), np.flatnonzero(times[some] == 0)
             leaves = each.tree_.apply(X[np.concatenate([inside, some[outside]])]) + n_nodes
-            places = leaves[: len(inside)].astype(np.int32), pattern[inside].astype(np.int32)
-            members.append((*places, times[inside] * even[inside]))
+            members.append((leaves[: len(inside)] - first, pattern[inside], times[inside] * even[inside]))
             others.append((leaves[len(inside) :], outside))
             n_nodes += each.tree_.node_count
-        of_leaf, of_pattern, weights = (np.concatenate(part) for part in zip(*members, strict=True))
-        members.clear()  # of a million rows, they are a third of the data
-        self._table = _leaf_table(of_leaf, of_pattern, weights, (n_nodes, len(self._patterns)))
+            # A table for some trees at a time: of a million rows, all members are half of the data.
+            if each is trees[-1] or sum(len(part[0]) for part in members) > PASS_CELLS:
+                places, kinds, weights = (np.concatenate(part) for part in zip(*members, strict=True))
+                shape = n_nodes - first, len(self._patterns)
+                tables.append(_leaf_table(places, kinds, weights, shape))
+                first, members = n_nodes, []
+        self._table = tables[0] if len(tables) == 1 else sparse.vstack(tables, format="csr")
+        self._table.data /= len(trees)
+        tables.clear()
         met = np.zeros((len(some), len(self._patterns)))
         for leaves, rows in others:
             self._add_leaves(leaves[None], rows, met)
         return met
+
+    def _meet_other_groups(
+        self, X: Features, codes: Codes, sample_weight: Floats | None, some: Codes
+    ) -> Floats:
+        """Return what some rows meet in forests that were grown without their groups, (r, P).
+
+        These forests have as many trees as a row has that were not grown on it.
+        """
+        met, forest = np.zeros((len(some), len(self._patterns))), _forest(self.estimator, X)
+        fewer = clone(forest).set_params(n_estimators=-(-forest.n_estimators // 3))
+        for fold in inner_folds(X, codes, sample_weight, _N_FOLDS, groups=self._groups):
+            part = clone(self).set_params(estimator=fewer)
+            part._fit_codes(take_rows(X, fold.train), self.space_, codes[fold.train], fold.train_weight)
+            held = np.flatnonzero(np.isin(some, fold.test))
+            met[np.ix_(held, self._places(part._patterns))] = part._met(take_rows(X, some[held]))
+        return met
+
+    def _places(self, patterns: Codes) -> Codes:
+        """Return which of the label patterns (P, m) some of them (p, m) are, (p,)."""
+        _, which = distinct_outcomes(np.vstack([self._patterns, patterns]), self.space_.cards)
+        return np.argsort(which[: len(self._patterns)])[which[len(self._patterns) :]]
 
     def _add_leaves(self, leaves: Codes, rows: Codes, met: Floats) -> None:
         """Add the label patterns in leaves (trees, r) to those that rows (r,) of `met` (n, P) have met."""
@@ -182,11 +223,12 @@ class SharedForestClassifier(JointClassifier):
         )
         if not self.combination_share_ > 0:
             return product
-        combinations = met[:, self._is_complete]
+        complete = self._is_complete
+        combinations = met if complete.all() else met[:, complete]
         empty = combinations.sum(axis=1) == 0  # no training row in any leaf: then there are marginals only
         combinations[empty] = 1.0
         shares = np.where(empty, 0.0, self.combination_share_)
-        atoms = Atoms.from_weights(self.space_.cards, self._patterns[self._is_complete], combinations)
+        atoms = Atoms.from_weights(self.space_.cards, self._patterns[complete], combinations)
         with np.errstate(divide="ignore"):
             return Mixture(np.log(np.stack([shares, 1 - shares], axis=1)), (atoms, product))
 
@@ -195,14 +237,19 @@ class SharedForestClassifier(JointClassifier):
         return np.asarray((self._patterns != UNKNOWN).all(axis=1))
 
     def _met(self, X: Features) -> Floats:
-        """Return weights (n, P) of the label patterns of training rows in the leaves of X, not normalised."""
+        """Return weights (n, P) of the label patterns of training rows in the leaves of X.
+
+        They add up to one unless a leaf has no weight.
+        """
         n, trees = X.shape[0], [each.tree_ for each in self.forest_.estimators_]
         require_size("The combinations that rows meet in leaves", n, len(self._patterns))
         starts = np.cumsum([0, *(tree.node_count for tree in trees)])
         X, met = _for_trees(X), np.zeros((n, len(self._patterns)))
         for block in row_blocks(n, len(trees)):
             part = X if block.stop - block.start == n else X[block]
-            leaves = np.stack([tree.apply(part) + start for tree, start in zip(trees, starts, strict=False)])
+            leaves = np.empty((len(trees), part.shape[0]), dtype=np.intp)
+            for tree, start, row in zip(trees, starts, leaves, strict=False):
+                np.add(tree.apply(part), start, out=row)
             self._add_leaves(leaves, np.arange(block.start, block.stop), met)
         return met
 

@@ -1,7 +1,8 @@
-"""What users pass as X and sample_weight, checked and brought into the forms that models work with."""
+"""What users pass as X, sample_weight and groups, checked and in the forms that models work with."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,13 +11,13 @@ import pandas as pd
 from scipy.sparse import issparse
 from sklearn.utils.validation import validate_data
 
-from tuplet.core.exceptions import InputError, TupletWarning
-from tuplet.core.typing import Floats
-from tuplet.prediction.queries import warn_outside
+from tuplet.core.exceptions import InputError, TupletWarning, warn_outside
+from tuplet.core.typing import Codes, Floats
 from tuplet.space.classes import ClassSpace
 from tuplet.space.containers import listing
 from tuplet.space.features.estimators import name_of
 from tuplet.space.features.inputs import Features, as_floats, as_pandas, number_columns, require_finite
+from tuplet.space.features.reading import warn_of_counters
 
 _MANY_INTEGERS = 50
 """Whole numbers among the labels of one variable beyond which they may be quantities."""
@@ -82,6 +83,8 @@ def _frame(model: Any, frame: pd.DataFrame, reset: bool, frames: bool) -> Featur
             f" {listing(text, 5)} {'do' if len(text) > 1 else 'does'} not, unlike in fit."
         )
     if not keep:
+        if reset:
+            warn_of_counters(frame)
         return _as_numbers(model, _plain(frame), reset, None, sparse=False)
     require_finite(frame)
     if reset:
@@ -190,3 +193,42 @@ def validate_weights(sample_weight: Any, n: int) -> Floats | None:
     if not weights.any():
         raise InputError("sample_weight holds nothing but zeros; at least one weight must not be zero.")
     return weights
+
+
+def validate_groups(model: Any, groups: Any, weights: Floats | None, n: int) -> Codes | None:
+    """Return the groups (n,) of rows as numbers from 0, in the order of their names; None if there is one.
+
+    Warns if a model is to make more folds than there are groups among the rows that have weight.
+    """
+    if groups is None:
+        return None
+    codes = _group_numbers(groups, n)
+    n_groups = len(np.unique(codes if weights is None else codes[weights > 0]))
+    if n_groups < 2:
+        _warn("groups holds a single group, so rows are held out as if there were no groups.")
+        return None
+    n_folds = getattr(model, "cv", getattr(model, "n_folds", 2))
+    if isinstance(n_folds, int) and n_folds > n_groups:
+        _warn(f"{n_folds} folds are to be made of {n_groups} groups; each group is held out once.")
+    return codes
+
+
+def _group_numbers(groups: Any, n: int) -> Codes:
+    values = np.asarray(groups)
+    if values.shape != (n,):
+        raise InputError(f"groups must be of shape ({n},), as X has {n} rows; found {values.shape}.")
+    column = pd.Series(values)
+    missing = int(column.isna().sum())
+    if missing:
+        raise InputError(
+            f"groups has {missing} missing value{'s' * (missing > 1)}; give each of these rows a group, such"
+            " as one of its own."
+        )
+    try:
+        return np.unique(values, return_inverse=True)[1]
+    except TypeError:  # names of several types have no order
+        return pd.factorize(column.map(repr), sort=True)[0]
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, TupletWarning, stacklevel=4)

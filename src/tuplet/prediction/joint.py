@@ -12,7 +12,13 @@ import numpy.typing as npt
 import pandas as pd
 
 from tuplet.core.delegates import delegate
-from tuplet.core.exceptions import ImpossibleEvidenceError, InputError, TupletError, TupletWarning
+from tuplet.core.exceptions import (
+    ImpossibleEvidenceError,
+    InputError,
+    TupletError,
+    TupletWarning,
+    warn_outside,
+)
 from tuplet.core.typing import UNKNOWN, Codes, Floats, Seed
 from tuplet.joint.autoregressive import Autoregressive
 from tuplet.joint.base import JointDistribution, warn_unproven
@@ -29,7 +35,6 @@ from tuplet.prediction.queries import (
     read_loss,
     row_positions,
     warn_estimated,
-    warn_outside,
 )
 from tuplet.prediction.reliability import coverage_curve
 from tuplet.prediction.truth import read_truth

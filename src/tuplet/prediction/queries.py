@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -12,7 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from tuplet.core.exceptions import ApproximationWarning, InputError, LabelError, NoSuchRowError
+from tuplet.core.exceptions import (
+    ApproximationWarning,
+    InputError,
+    LabelError,
+    NoSuchRowError,
+    warn_outside,
+)
 from tuplet.core.typing import UNKNOWN, Codes
 from tuplet.joint.autoregressive import Autoregressive
 from tuplet.joint.base import JointDistribution
@@ -51,8 +55,8 @@ def row_positions(rows: Any, n: int, query: str = "prediction[...]") -> npt.NDAr
 
 
 def read_loss(loss: str | Loss, space: ClassSpace) -> Loss:
-    """Return the loss; one of positive labels is an error if it is not clear which labels are positive."""
-    chosen = get_loss(loss)
+    """Return the loss of a space; one of positive labels is an error if it is unclear which are positive."""
+    chosen = get_loss(loss).for_space(space)
     if not getattr(chosen, "binary", False) or max(space.cards) > 2:
         return chosen  # the loss itself refuses more than two labels
     unclear = [j for j in range(space.n_variables) if not space.knows_positive(j)]
@@ -220,11 +224,3 @@ def parts(joint: JointDistribution) -> Iterator[JointDistribution]:
     for part in inner:
         if isinstance(part, JointDistribution):
             yield from parts(part)
-
-
-def warn_outside(message: str, category: type[Warning]) -> None:
-    """Warn with the line outside of the library as the origin."""
-    level, frame = 1, sys._getframe()
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "tuplet":
-        level, frame = level + 1, frame.f_back
-    warnings.warn(message, category, stacklevel=level)

@@ -79,7 +79,7 @@ def extended(space: ClassSpace, Y: Any, in_order: Sequence[bool]) -> ClassSpace:
         every = np.empty(len(distinct), dtype=object)
         every[:] = distinct
         categories.append(labels.learn(every, name) if sort else every)
-    return ClassSpace(space.names, tuple(categories), space.form)
+    return ClassSpace(space.names, tuple(categories), space.form, space.ordered)
 
 
 def present_labels(space: ClassSpace, Y: Any) -> list[np.ndarray]:

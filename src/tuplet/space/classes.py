@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import difflib
 import html
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Self, final
 
 import numpy as np
@@ -33,6 +33,8 @@ class ClassSpace:
         Labels of each variable in code order: the code of a label is its position.
     form : Form, optional
         The container and the types that `decode` gives back; by default a pandas frame.
+    ordered : tuple of bool, optional
+        Whether the labels of each variable are in a meaningful order, as stages are; by default none are.
 
     Examples
     --------
@@ -52,6 +54,7 @@ class ClassSpace:
     names: tuple[str, ...]
     categories: tuple[np.ndarray, ...]
     form: Form | None = None
+    ordered: tuple[bool, ...] = ()
 
     def __post_init__(self) -> None:
         categories = tuple(labels.as_array(values) for values in self.categories)
@@ -60,11 +63,18 @@ class ClassSpace:
                 f"ClassSpace: names must be distinct and as many as categories, found {listing(self.names)}"
                 f" for {len(categories)} lists of categories."
             )
+        ordered = tuple(map(bool, self.ordered)) or (False,) * len(categories)
+        if len(ordered) != len(categories):
+            raise InputError(
+                f"ClassSpace: ordered must be True or False for each of {len(categories)} variables, found"
+                f" {len(ordered)} values."
+            )
         object.__setattr__(self, "names", tuple(self.names))
         object.__setattr__(self, "categories", categories)
+        object.__setattr__(self, "ordered", ordered)
 
     @classmethod
-    def from_labels(cls, Y: Any) -> Self:
+    def from_labels(cls, Y: Any, *, order: Mapping[Any, Sequence[Any]] | Sequence[Any] | None = None) -> Self:
         """Learn the space from labels.
 
         Parameters
@@ -73,11 +83,24 @@ class ClassSpace:
             Strings, integers, booleans, whole floats, dates, categoricals, or anything hashable. The
             categories that a pandas Categorical or a polars Enum declares are the space, observed or not;
             other labels are sorted. A column of booleans has the categories False and True, and a column in
-            which all numbers are 0 or 1 has both, even if only one of them occurs.
+            which all numbers are 0 or 1 has both, even if only one of them occurs. The labels of an ordered
+            Categorical and of an Enum are `ordered`.
+        order : mapping of names to labels, or names, optional
+            Variables that are ordered, with all their labels from the lowest to the highest. Names without
+            labels are for variables whose labels are numbers or dates, or declared as categories.
 
         Returns
         -------
         ClassSpace
+
+        Examples
+        --------
+        >>> Y = [["II", "no"], ["I", "yes"], ["III", "no"]]
+        >>> space = ClassSpace.from_labels(Y, order={"y0": ["I", "II", "III", "IV"]})
+        >>> space
+        ClassSpace(y0: I < II < III < IV; y1: no | yes)
+        >>> space.ordered
+        (True, False)
         """
         table = open_table(Y)
         if table.n_rows == 0 or not table.columns:
@@ -87,7 +110,33 @@ class ClassSpace:
             categories = (_zero_and_one(table.columns, names),) * len(names)
         else:
             categories = tuple(map(labels.learn, table.columns, names))
-        return cls(names, categories, table.form)
+        space = cls(names, categories, table.form, tuple(map(labels.is_ordered, table.form.dtypes)))
+        return space if order is None else space._with_order(order)
+
+    def _with_order(self, order: Mapping[Any, Sequence[Any]] | Sequence[Any]) -> Self:
+        """Return the space with some variables ordered; see `from_labels`."""
+        if isinstance(order, str):
+            raise InputError(f"order must map names to labels, or be a list of names, found {order!r}.")
+        categories, dtypes, ordered = list(self.categories), list(self._form.dtypes), list(self.ordered)
+        for name in order:
+            j = self.position(name)
+            given = order[name] if isinstance(order, Mapping) else None
+            categories[j] = self._in_order(j, given)
+            dtypes[j] = labels.ordered_dtype(dtypes[j], categories[j], self._form.container, self.names[j])
+            ordered[j] = True
+        form = None if self.form is None else self.form._replace(dtypes=tuple(dtypes))
+        return replace(self, categories=tuple(categories), form=form, ordered=tuple(ordered))
+
+    def _in_order(self, j: int, given: Sequence[Any] | None) -> np.ndarray:
+        """Return the labels of variable j from the lowest to the highest."""
+        if given is None:
+            if not self._is_declared(j) and not labels.are_comparable(self.categories[j]):
+                raise InputError(
+                    f"The order of the labels of {self.names[j]!r} is not known; give them from the lowest to"
+                    f" the highest: order={{{self.names[j]!r}: [...]}}."
+                )
+            return self.categories[j]
+        return labels.in_order(self.categories[j], given, self.names[j])
 
     # -- shapes -------------------------------------------------------------------------------------------
 
@@ -147,7 +196,10 @@ class ClassSpace:
         It is for the labels 0 and 1, for booleans, and by a declared order: of a Categorical, of an Enum, or
         of the categories given to `ClassSpace`; not by the alphabetical order of labels.
         """
-        return self.yes_no(j) or self.form is None or labels.declared(self.form.dtypes[j]) is not None
+        return self.yes_no(j) or self.ordered[j] or self._is_declared(j)
+
+    def _is_declared(self, j: int) -> bool:
+        return self.form is None or labels.declared(self.form.dtypes[j]) is not None
 
     def select(self, names: Sequence[Any]) -> ClassSpace:
         """Return the space of some of the variables, in the order given."""
@@ -160,6 +212,7 @@ class ClassSpace:
             None  # then the order of the categories was declared, and still is
             if self.form is None
             else form._replace(keys=keys, dtypes=tuple(form.dtypes[j] for j in chosen)),
+            tuple(self.ordered[j] for j in chosen),
         )
 
     # -- labels to codes ----------------------------------------------------------------------------------
@@ -263,8 +316,9 @@ class ClassSpace:
         return f"<table style='color:inherit'><thead>{head}</thead><tbody>{rows}</tbody></table>"
 
     def _text(self, j: int) -> str:
-        shown = " | ".join(str(label) for label in self.categories[j][:_SHOWN])
-        return shown + (f" | ... {self.cards[j] - _SHOWN} more" if self.cards[j] > _SHOWN else "")
+        glue = " < " if self.ordered[j] else " | "
+        shown = glue.join(str(label) for label in self.categories[j][:_SHOWN])
+        return shown + (f"{glue}... {self.cards[j] - _SHOWN} more" if self.cards[j] > _SHOWN else "")
 
 
 def _zero_and_one(columns: list[np.ndarray], names: tuple[str, ...]) -> np.ndarray:

@@ -63,6 +63,33 @@ def declared(dtype: Any) -> np.ndarray | None:
     return None if listed is None else np.array(listed(), dtype=object)
 
 
+def is_ordered(dtype: Any) -> bool:
+    """Return whether the type of a column declares an order: an ordered Categorical, or an Enum of polars."""
+    if isinstance(dtype, pd.CategoricalDtype):
+        return bool(dtype.ordered)
+    return declared(dtype) is not None
+
+
+def ordered_dtype(dtype: Any, categories: np.ndarray, container: str, name: str) -> Any:
+    """Return the type of a column whose labels have an order; arrays have no such type and keep theirs."""
+    if container == "pandas":
+        return pd.CategoricalDtype(pd.Index(categories), ordered=True)
+    if container == "polars":
+        return _enum(categories, name)
+    return dtype
+
+
+def _enum(categories: np.ndarray, name: str) -> Any:
+    import polars as pl
+
+    if not _all_text(categories):
+        raise InputError(
+            f"An Enum of polars holds text only, found {show(categories[0])} among the labels of {name!r};"
+            " pass text or a frame of pandas."
+        )
+    return pl.Enum(categories.tolist())
+
+
 # -- learning ----------------------------------------------------------------------------------------------
 
 
@@ -149,6 +176,24 @@ def _as_numbers(values: np.ndarray) -> np.ndarray:
 
 def _all_text(values: np.ndarray) -> bool:
     return pd.api.types.infer_dtype(values, skipna=False) == "string"
+
+
+def in_order(found: np.ndarray, given: Any, name: str) -> np.ndarray:
+    """Return labels in the order given, which must have all that were found, each once."""
+    categories = as_array(list(given))
+    if len(set(listed(categories))) < len(categories):
+        raise InputError(f"The order of {name!r} has a label twice: {', '.join(map(show, categories))}.")
+    positions = _lookup(found, categories)
+    if (positions < 0).any():
+        raise InputError(
+            f"The order of {name!r} lacks {show(found[positions < 0][0])}; it must have every label of Y."
+        )
+    return categories
+
+
+def are_comparable(categories: np.ndarray) -> bool:
+    """Return whether sorted labels are in a meaningful order: numbers, booleans and dates, but not text."""
+    return _as_numbers(categories).dtype.kind in "biufmM"
 
 
 # -- labels to codes ---------------------------------------------------------------------------------------

@@ -158,7 +158,7 @@ def _exchange(scores: LocalScores, families: Ints, max_width: int, deadline: flo
             trial = chosen.copy()
             trial[child] = f
             parents = scores.network(trial)
-            if is_acyclic(parents) and moral_width(parents) <= max_width:
+            if is_acyclic(parents) and moral_width(parents, max_width) <= max_width:
                 chosen, still = trial, -1
                 break
         still += 1

@@ -382,6 +382,66 @@ def _take_over(
             to_bags[p, w] = bags[p, w]
 
 
+# -- width of a graph ---------------------------------------------------------------------------------------
+
+
+@inner()
+def _fill_cost(near: Bools, v: int, around: Ints) -> int:
+    """Return the edges that eliminating v adds, and its neighbours, as one number to be compared.
+
+    `around` (s,) is filled with the neighbours: most graphs have few edges, so pairs of all s take longer.
+    """
+    degree = missing = 0
+    for a in range(len(near)):
+        if near[v, a]:
+            for k in range(degree):
+                missing += not near[a, around[k]]
+            around[degree] = a
+            degree += 1
+    return missing * len(near) + degree
+
+
+@entry("b2 i")
+def width_of(graph: Bools, limit: int) -> int:
+    """Min-fill width of an undirected graph (s, s): fewest new edges, fewest neighbours, lowest index.
+
+    The answer is some number above the limit as soon as it is known to be above it.
+    """
+    s = len(graph)
+    near = np.empty((s, s), np.bool_)
+    for a in range(s):
+        for b in range(s):
+            near[a, b] = graph[a, b]
+    cost, touched, around = np.empty(s, np.int64), np.empty(s, np.bool_), np.empty(s, np.int64)
+    for v in range(s):
+        cost[v] = _fill_cost(near, v, around)
+    width = 0
+    for _ in range(s):
+        v = 0
+        for u in range(s):
+            touched[u] = False
+            if cost[u] < cost[v]:
+                v = u
+        width = max(width, cost[v] % s)
+        if width > limit:
+            break
+        added = cost[v] >= s
+        for a in range(s):
+            if near[v, a]:
+                touched[a] = True
+                near[a, v] = False
+                for b in range(s):
+                    if near[v, b] and b != a:
+                        near[a, b] = True
+                    # Beyond the neighbours themselves, costs change where new edges lie.
+                    touched[b] = touched[b] or (added and near[a, b])
+        cost[v] = 1 << 60
+        for u in range(s):
+            if touched[u] and cost[u] < 1 << 60:
+                cost[u] = _fill_cost(near, u, around)
+    return width
+
+
 # -- sets of variables in which a fractional choice of families has a cycle -------------------------------
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
+from itertools import combinations
 from typing import TYPE_CHECKING, Self, TypeAlias, final
 
 import numpy as np
@@ -15,7 +16,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from tuplet.core.exceptions import InputError
-from tuplet.joint.inference.plan import cliques_along, min_fill_order
+from tuplet.structure.kernels import width_of
 
 if TYPE_CHECKING:
     from tuplet.structure.local_scores import LocalScores
@@ -106,19 +107,23 @@ def connected_parts(n: int, edges: Iterable[Edge]) -> list[list[int]]:
     return [np.flatnonzero(part == p).tolist() for p in range(n_parts)]
 
 
-def moral_width(parents: ParentSets) -> int:
+def moral_width(parents: ParentSets, limit: int | None = None) -> int:
     """Induced width of the moral graph along a min-fill order, which determines the cost of exact inference.
 
-    An upper bound on the treewidth. The largest table of an elimination has one variable more than this.
+    An upper bound on the treewidth. The largest table of an elimination has one variable more than this. With
+    a limit, the answer is some number above it as soon as the width is known to be above it.
 
     Examples
     --------
     >>> moral_width(((), (0,), (1,))), moral_width(((), (), (0, 1)))
     (1, 2)
     """
-    families = [(*members, child) for child, members in enumerate(parents)]
-    order = min_fill_order((2,) * len(parents), families)
-    return max((len(clique) for clique in cliques_along(families, order)), default=1) - 1
+    m = len(parents)
+    graph = np.zeros((m, m), dtype=bool)
+    for child, members in enumerate(parents):
+        for a, b in combinations((*members, child), 2):
+            graph[a, b] = graph[b, a] = True
+    return int(width_of(graph, m if limit is None else limit))
 
 
 def score_of(parents: ParentSets, scores: LocalScores) -> float:

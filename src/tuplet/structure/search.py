@@ -7,7 +7,7 @@ apart, and dynamic programming over sets of variables.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, final, get_args
+from typing import Any, Literal, TypeAlias, final, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +36,9 @@ _POSSIBLE = 25
 
 _TRIAL = 10.0
 """Seconds for SCIP where dynamic programming is possible too."""
+
+_QUICK = 100
+"""Climbs of the search over orders for a first network."""
 
 _STRENGTH = ("order", "integer", "exact")
 """The methods, weakest first; the method of a network in parts is the weakest one of its parts."""
@@ -109,7 +112,8 @@ def find_dag(
         Seconds after which the best network so far is returned. By default a proof gets a minute.
     max_width : int, optional
         Largest width of the moral graph. If the best network of all is narrow enough it is the answer;
-        otherwise an order search with bounded width gives one, and the best of all remains its bound.
+        otherwise an order search with bounded width gives one, and the best of all remains its bound. With
+        more than 25 variables "auto" does not look for the best of all where a quick network is too wide.
     random_state : int, Generator or None
         Of the searches over orders.
 
@@ -130,8 +134,10 @@ def find_dag(
     patience = _PATIENCE if time_limit is None else time_limit
     scores = scores.prune()
     # With a width to keep, the second half of the time is for keeping it.
-    answer, used = _any_width(scores, method, began + patience / (1 if max_width is None else 2), rng)
-    if max_width is not None and moral_width(answer.parents) > max_width:
+    end = began + patience / (1 if max_width is None else 2)
+    answer, used = _any_width(scores, method, max_width, end, rng)
+    if _is_too_wide(answer.parents, max_width):
+        assert max_width is not None
         deadline = began + patience
         narrow, _ = search_bounded(
             scores, max_width, start=answer.parents, random_state=rng, deadline=deadline
@@ -144,18 +150,25 @@ def find_dag(
     return Found(answer.parents, score, score + gap, gap, gap == 0.0, used, clock.now() - began)
 
 
+def _is_too_wide(parents: ParentSets, max_width: int | None) -> bool:
+    return max_width is not None and moral_width(parents, max_width) > max_width
+
+
 def _any_width(
-    scores: LocalScores, method: Method, deadline: float, rng: np.random.Generator
+    scores: LocalScores, method: Method, max_width: int | None, deadline: float, rng: np.random.Generator
 ) -> tuple[Solution, str]:
-    """Search without regard to width: a quick network first, then group by group what could be better."""
-    start, reached = search_orders(
-        scores,
-        n_starts=max(100, 10 * scores.n_variables),
-        start=listed_forest(scores),
-        random_state=rng,
-        deadline=deadline,
-    )
-    if method == "order":
+    """Search without regard to width: a quick network first, then group by group what could be better.
+
+    Where the quick one is too wide, so is in all likelihood the best, and the time that a proof of it would
+    take is better spent on narrow ones: up to the size that is solved exactly in any case, "auto" goes on.
+    """
+    m = scores.n_variables
+    again: dict[str, Any] = {"random_state": rng, "deadline": deadline}
+    start, reached = search_orders(scores, n_starts=_QUICK, start=listed_forest(scores), **again)
+    is_wide = method == "auto" and m > _POSSIBLE and _is_too_wide(start, max_width)
+    if not is_wide and 10 * m > _QUICK:
+        start, reached = search_orders(scores, n_starts=10 * m - _QUICK, start=start, **again)
+    if is_wide or method == "order":
         return Solution(start, group_bound(scores, start), False), "order"
     rest = drop_hopeless(scores, reached)
     parents, upper, proven, used = dict(enumerate(start)), 0.0, True, _STRENGTH[-1]

@@ -21,6 +21,7 @@ from tuplet.core.parameters import Having, Number, Whole, declare
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
+from tuplet.local.cross_fitting import folds_of_groups
 from tuplet.local.multi_output import as_dense, read_outputs
 from tuplet.metrics.encoding import encode_truth
 from tuplet.models.base import JointClassifier
@@ -132,20 +133,27 @@ class PeerClassifier(JointClassifier):
         if not complete.all():
             X, codes = take_rows(X, complete), codes[complete]
             sample_weight = None if sample_weight is None else sample_weight[complete]
+        groups = None if self._groups is None else self._groups[complete]
         self.n_complete_ = len(codes)
         self.seen_ = [np.unique(column) for column in codes.T]
         columns = [np.searchsorted(self.seen_[j], codes[:, j]) for j in self._varying()]
         self.estimator_ = (
-            self._fit_peer(chosen, X, np.column_stack(columns), sample_weight) if columns else None
+            self._fit_peer(chosen, X, np.column_stack(columns), sample_weight, groups) if columns else None
         )
 
-    def _fit_peer(self, chosen: Any, X: Features, Y: Codes, sample_weight: Floats | None) -> Any:
+    def _fit_peer(
+        self, chosen: Any, X: Features, Y: Codes, sample_weight: Floats | None, groups: Codes | None
+    ) -> Any:
         peer = clone(chosen)
         last = peer.steps[-1][1] if isinstance(peer, Pipeline) else peer
         if sample_weight is not None and not has_fit_parameter(last, "sample_weight"):
             raise InputError(f"{name_of(peer)} takes no sample_weight; fit without weights.")
         weights = weight_arguments(peer, sample_weight)
-        with _global_seed(self.random_state), warnings.catch_warnings():
+        with (
+            _global_seed(self.random_state),
+            folds_of_groups(peer, Y, groups),
+            warnings.catch_warnings(),
+        ):
             # A single column stays a matrix, because some peers take nothing else; the others warn.
             warnings.simplefilter("ignore", DataConversionWarning)
             peer.fit(X, Y, **weights)

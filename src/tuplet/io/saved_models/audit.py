@@ -51,6 +51,20 @@ _KERNELS = (
     "WhiteKernel",
 )
 
+_SPLITTERS = (
+    "GroupKFold",
+    "GroupShuffleSplit",
+    "KFold",
+    "LeaveOneGroupOut",
+    "LeaveOneOut",
+    "LeavePGroupsOut",
+    "ShuffleSplit",
+    "StratifiedGroupKFold",
+    "StratifiedKFold",
+    "StratifiedShuffleSplit",
+    "TimeSeriesSplit",
+)
+
 _PRIVATE = frozenset(
     {
         "sklearn.calibration._CalibratedClassifier",
@@ -59,10 +73,9 @@ _PRIVATE = frozenset(
         "sklearn.compose._column_transformer.make_column_selector",
         "sklearn.gaussian_process._gpc._BinaryGaussianProcessClassifierLaplace",
         "sklearn.metrics._scorer._PassthroughScorer",
-        "sklearn.model_selection._split.KFold",
-        "sklearn.model_selection._split.StratifiedKFold",
         "sklearn.utils._bunch.Bunch",
         *(f"sklearn.gaussian_process.kernels.{kernel}" for kernel in _KERNELS),
+        *(f"sklearn.model_selection._split.{splitter}" for splitter in _SPLITTERS),
     }
 )
 """Parts of scikit-learn's estimators that are not estimators but hold data."""

@@ -28,7 +28,7 @@ from tuplet.io.saved_models.recipes import check_whole, rewrite
 from tuplet.io.saved_models.registry import with_names, with_paths
 from tuplet.space.classes import ClassSpace
 
-FORMAT = 2
+FORMAT = 3
 """Version of the file format, raised whenever an older version of tuplet would misread a newer file."""
 
 _HEADER, _MODEL = "header.json", "model.skops"

@@ -38,7 +38,8 @@ from tuplet.models.bayesnet.screening import SCREEN_FROM
 from tuplet.models.bayesnet.shift_families import ShiftScorer
 from tuplet.models.explanation import LocalNetwork
 from tuplet.models.given_edges import Pairs, given_edges
-from tuplet.space.features.encoding import FeatureEncoder
+from tuplet.space.classes import ClassSpace
+from tuplet.space.features.encoding import ColumnChoices
 from tuplet.space.features.inputs import Features, n_rows, take_rows
 from tuplet.structure.search import Method
 
@@ -114,6 +115,9 @@ class BayesNetClassifier(JointClassifier):
         answer scores no less than that tree. None sets no limit to the scores, and a minute to the search.
     engine : Engine, optional
         How the joint distribution is queried; `Exact()` by default.
+    columns : mapping of names to kinds, or transformer, optional
+        What columns of X are if they are not what they seem, such as {"ward": "category"}, or a transformer
+        that makes numbers of X; see `FeatureEncoder`.
     n_jobs : int, optional
         Fits that run side by side.
     random_state : int, Generator or None
@@ -181,7 +185,7 @@ class BayesNetClassifier(JointClassifier):
     """
 
     _parameters = declare(
-        "estimator required forbidden n_jobs random_state progress",
+        "columns estimator required forbidden n_jobs random_state progress",
         max_parents=Whole(at_least=0),
         parametrisation=("auto", "shift", *PARAMETRISATIONS),
         criterion=(*get_args(Score), FUNCTION),
@@ -212,6 +216,7 @@ class BayesNetClassifier(JointClassifier):
         max_width: int | Literal["auto"] | None = "auto",
         time_budget: float | None = None,
         engine: Engine | None = None,
+        columns: ColumnChoices = None,
         n_jobs: int | None = None,
         random_state: Seed = None,
         progress: Show = "auto",
@@ -230,11 +235,15 @@ class BayesNetClassifier(JointClassifier):
         self.max_width = max_width
         self.time_budget = time_budget
         self.engine = engine
+        self.columns = columns
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.progress = progress
 
     # -- features -----------------------------------------------------------------------------------------
+
+    _feature_form = "columns"  # of which there are several views, see `FeatureViews`
+    _text_is_discrete = True
 
     def _validate(self, X: Any, estimators: list[Any], *, reset: bool = False) -> Features:
         features = super()._validate(X, estimators, reset=reset)
@@ -243,13 +252,18 @@ class BayesNetClassifier(JointClassifier):
             self._columns = ColumnKinds.of(X, self.n_features_in_, names, self.discrete_features)
         return features
 
-    def _learn_encoder(self, X: Features, estimators: list[Any]) -> FeatureEncoder | None:
-        encoder = super()._learn_encoder(self._columns.declared(X), estimators)
-        self._views = FeatureViews.learn(X, self._columns, encoder, estimators)
-        return encoder
+    def _learn_encoder(
+        self, X: Features, space: ClassSpace, codes: Codes, weights: Floats | None, groups: Codes | None
+    ) -> Features:
+        X = self._columns.declared(X)
+        read = super()._learn_encoder(X, space, codes, weights, groups)
+        whole = None if self.encoder_ is None else self.encoder_.matrix_
+        kinds = self._columns.after_reading(X, read)
+        self._views = FeatureViews.learn(read, kinds, whole, self._estimators(space.names))
+        return read
 
     def _encode(self, X: Features) -> Features:
-        return X  # there are several views of it, see `FeatureViews`
+        return super()._encode(self._columns.declared(X))
 
     # -- fitting ------------------------------------------------------------------------------------------
 
@@ -317,7 +331,7 @@ class BayesNetClassifier(JointClassifier):
         )
         mixed = partial(self._mixed_scorer, roles, deadline=deadline, rng=rng)
         if not self._is_shifted(X):
-            return mixed(X, codes, sample_weight)
+            return mixed(X, codes, sample_weight, self._groups)
         shifts = ShiftScorer(
             self._views.inputs(X, "inputs"),
             codes,
@@ -325,13 +339,15 @@ class BayesNetClassifier(JointClassifier):
             sample_weight,
             screening=None if self.shortlist is None else "auto",
             n_jobs=self.n_jobs,
+            groups=self._groups,
         )
         if self.parametrisation == "shift" or len(roles) == 1:
             return shifts
         rows = shifts.rows
         some = None if sample_weight is None else sample_weight[rows]
-        if prefers_feature_parents(mixed(take_rows(X, rows), codes[rows], some), shifts):
-            return mixed(X, codes, sample_weight)
+        together = None if self._groups is None else self._groups[rows]
+        if prefers_feature_parents(mixed(take_rows(X, rows), codes[rows], some, together), shifts):
+            return mixed(X, codes, sample_weight, self._groups)
         return shifts
 
     def _mixed_scorer(
@@ -340,6 +356,7 @@ class BayesNetClassifier(JointClassifier):
         X: Features,
         codes: Codes,
         sample_weight: Floats | None,
+        groups: Codes | None,
         *,
         deadline: float | None,
         rng: np.random.Generator,
@@ -357,6 +374,7 @@ class BayesNetClassifier(JointClassifier):
             parametrisation=self.parametrisation,
             score=self.criterion,
             sample_weight=sample_weight,
+            groups=groups,
             n_jobs=self.n_jobs,
         )
 
@@ -423,7 +441,8 @@ class BayesNetClassifier(JointClassifier):
         """
         joint = self.predict_joint(X)
         network = LocalNetwork(cast(FactorGraph, joint.distribution), self.parents_, joint.space, row)
-        observed = self._network.observed(self._validate(X, self._estimators(joint.space.names)), network.row)
+        features = self._encode(self._validate(X, self._estimators(joint.space.names)))
+        observed = self._network.observed(features, network.row)
         return replace(network, observed=observed)
 
 

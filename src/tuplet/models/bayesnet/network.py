@@ -20,9 +20,10 @@ from tuplet.joint.inference.factor import Factor
 from tuplet.local.base import LocalModel
 from tuplet.models.bayesnet.mixed_families import Role
 from tuplet.space.features.discrete import DiscreteColumns, as_categories, declared_columns, named_columns
-from tuplet.space.features.encoding import FeatureEncoder, encoder_for
+from tuplet.space.features.encoding import matrix_for
 from tuplet.space.features.estimators import name_of, takes_frames
-from tuplet.space.features.inputs import Features, n_rows, take_rows
+from tuplet.space.features.inputs import Features, holds_numbers, n_rows, take_rows
+from tuplet.space.features.matrix import NumberMatrix
 from tuplet.structure.local_scores import LocalScores
 from tuplet.structure.parents import Edge, ParentSets
 
@@ -61,6 +62,18 @@ class ColumnKinds:
         """Return X with the columns that the user declared discrete as categories."""
         return as_categories(X, self.numbers, self.names) if self.numbers else X
 
+    def after_reading(self, X: Features, read: Features) -> ColumnKinds:
+        """Return the same of the columns that those of X have become: discrete ones may be numbers now."""
+        if not isinstance(read, pd.DataFrame):
+            return self
+        new = {str(name): j for j, name in enumerate(read.columns)}
+        discrete = tuple(
+            new[self.names[j]]
+            for j in self.discrete
+            if self.names[j] in new and (holds_numbers(X.iloc[:, j]) or not _is_number(read, self.names[j]))
+        )
+        return ColumnKinds(tuple(new), discrete, ())
+
 
 @dataclass(frozen=True)
 class FeatureViews:
@@ -73,35 +86,34 @@ class FeatureViews:
         Those that may be parents.
     others : tuple of int
         Positions of the columns that are not discrete.
-    whole : FeatureEncoder or None
+    whole : NumberMatrix or None
         Learned from all columns; None if the estimators take them as they are.
-    rest : FeatureEncoder or None
+    rest : NumberMatrix or None
         Learned from the other columns; None if there are none, or estimators take them as they are.
     """
 
     columns: ColumnKinds
     discrete: DiscreteColumns
     others: tuple[int, ...]
-    whole: FeatureEncoder | None
-    rest: FeatureEncoder | None
+    whole: NumberMatrix | None
+    rest: NumberMatrix | None
 
     @classmethod
     def learn(
-        cls, X: Features, columns: ColumnKinds, whole: FeatureEncoder | None, estimators: Sequence[Any]
+        cls, X: Features, columns: ColumnKinds, whole: NumberMatrix | None, estimators: Sequence[Any]
     ) -> FeatureViews:
-        """Learn from the training rows."""
+        """Learn from the training rows, whose columns are numbers and categories."""
         discrete = DiscreteColumns.learn_values(X, columns.names, columns.discrete)
         others = tuple(j for j in range(X.shape[1]) if j not in set(columns.discrete))
         rest = None
         if columns.discrete and others:
-            rest = encoder_for(_part(X, others), estimators)
+            rest = matrix_for(_part(X, others), estimators)
             rest = None if rest is None else rest.learn(_part(X, others))
         return cls(columns, discrete, others, whole, rest)
 
     def inputs(self, X: Features, role: Role) -> Features:
         """Return what classifiers see of X where discrete features have a role."""
         if role != "parents" or not self.columns.discrete:
-            X = self.columns.declared(X)
             return X if self.whole is None else self.whole.apply(X)
         if not self.others:
             return np.zeros((n_rows(X), 0))
@@ -124,6 +136,10 @@ class FeatureViews:
     def codes(self, X: Features) -> Codes:
         """Return the codes (n, f) of the discrete features that may be parents."""
         return self.discrete.codes(X) if self.discrete.columns else np.zeros((n_rows(X), 0), dtype=np.intp)
+
+
+def _is_number(frame: pd.DataFrame, name: str) -> bool:
+    return holds_numbers(frame[name])
 
 
 def _part(X: Features, columns: Sequence[int]) -> Features:

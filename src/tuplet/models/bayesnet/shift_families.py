@@ -17,10 +17,11 @@ import numpy.typing as npt
 
 from tuplet.core.parallel import run_in_batches
 from tuplet.core.typing import UNKNOWN, Codes, Floats
+from tuplet.local.penalties import ROUGHLY
 from tuplet.local.shift_model import PreparedRows, ShiftFamily, ShiftModel
 from tuplet.local.shifts import log_proba
 from tuplet.models.bayesnet.mixed_families import Role
-from tuplet.models.trees.edge_scores import ROUGHLY, EdgeScores, ScoringFold
+from tuplet.models.trees.edge_scores import EdgeScores, ScoringFold
 from tuplet.models.trees.logistic import LogisticTreeLearner, TreeSettings
 from tuplet.space.features.inputs import Features
 from tuplet.structure.candidates import Family
@@ -130,6 +131,8 @@ class ShiftScorer:
     screening : "auto" or None
         Whether single parents are screened; see `TreeClassifier`.
     n_jobs : int or None
+    groups : int array, shape (n,), optional
+        Rows of one group are held out together.
     """
 
     X: Features
@@ -138,6 +141,7 @@ class ShiftScorer:
     weight: Floats | None
     screening: Literal["auto"] | None
     n_jobs: int | None
+    groups: Codes | None = None
     _additive: dict[int, bool] = field(default_factory=dict)
 
     def score(self, families: Sequence[Family]) -> Iterator[float]:
@@ -203,7 +207,7 @@ class ShiftScorer:
     @cached_property
     def _trees(self) -> LogisticTreeLearner:
         settings = TreeSettings("split", "auto", "auto", "auto", _FOLDS, self.screening, self.n_jobs)
-        return LogisticTreeLearner(self.X, self.codes, self.cards, self.weight, settings)
+        return LogisticTreeLearner(self.X, self.codes, self.cards, self.weight, settings, groups=self.groups)
 
     @cached_property
     def _scores(self) -> _FoldScores:
@@ -249,7 +253,11 @@ class ShiftScorer:
             return self._both_kinds[0]
         self._choose({child})
         kinds = self._kinds(child, len(parents))
-        return max(kinds, key=lambda kind: self._scores.score(child, parents, [kind]))
+        return (
+            kinds[0]
+            if len(kinds) == 1
+            else max(kinds, key=lambda kind: self._scores.score(child, parents, [kind]))
+        )
 
     def _choose(self, children: set[int]) -> None:
         """Choose the kind of shifts of each child that has none."""

@@ -10,11 +10,12 @@ from tuplet.core.parameters import declare
 from tuplet.core.typing import Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
-from tuplet.local.cross_fitting import drawn_order
 from tuplet.local.onehot import OneHot
+from tuplet.local.row_samples import sample_rows
 from tuplet.local.stacked import Link, fit_links, log_proba_alone
 from tuplet.models.base import JointClassifier
 from tuplet.models.neighborhoods import Neighborhoods
+from tuplet.space.features.encoding import ColumnChoices
 from tuplet.space.features.inputs import Features, n_rows, put_beside, take_rows
 
 
@@ -36,6 +37,9 @@ class InstanceLogisticClassifier(JointClassifier):
     n_learned : int or None
         Training rows that the classifiers are fitted to, drawn at random where there are more, because the
         neighbourhood of each has to be found among all rows; None takes all.
+    columns : mapping of names to kinds, or transformer, optional
+        What columns of X are if they are not what they seem, such as {"ward": "category"}, or a transformer
+        that makes numbers of X; see `FeatureEncoder`.
     n_jobs : int, optional
         Fits, and workers of the search for neighbours, that run side by side.
 
@@ -49,8 +53,8 @@ class InstanceLogisticClassifier(JointClassifier):
     -----
     p(y | x) is the product of the p(y_j | shares around x). A variable depends on the neighbours' labels of
     all variables, but not on the other labels of its own row. The neighbourhood of a training row does not
-    contain the row. Binary variables give one share, others one for each label; a neighbour without a label
-    counts by the training frequencies.
+    contain the row, nor others of its group. Binary variables give one share, others one for each label; a
+    neighbour without a label counts by the training frequencies.
 
     References
     ----------
@@ -66,7 +70,7 @@ class InstanceLogisticClassifier(JointClassifier):
            ['wet', 'umbrella']], dtype='<U8')
     """
 
-    _parameters = declare("estimator n_neighbors standardize n_learned n_jobs", use_features=bool)
+    _parameters = declare("columns estimator n_neighbors standardize n_learned n_jobs", use_features=bool)
 
     def __init__(
         self,
@@ -76,6 +80,7 @@ class InstanceLogisticClassifier(JointClassifier):
         use_features: bool = False,
         standardize: bool = True,
         n_learned: int | None = 16_384,
+        columns: ColumnChoices = None,
         n_jobs: int | None = None,
     ) -> None:
         self.estimator = estimator
@@ -83,25 +88,32 @@ class InstanceLogisticClassifier(JointClassifier):
         self.use_features = use_features
         self.standardize = standardize
         self.n_learned = n_learned
+        self.columns = columns
         self.n_jobs = n_jobs
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
         near = Neighborhoods.fit(
-            X, self.n_neighbors, sample_weight, standardize=self.standardize, n_jobs=self.n_jobs
+            X,
+            self.n_neighbors,
+            sample_weight,
+            standardize=self.standardize,
+            n_jobs=self.n_jobs,
+            groups=self._groups,
         )
         self.neighborhoods_ = near
         self.columns_ = OneHot.fit(codes, self.space_.cards, near.weights).columns(codes)
         links = [Link(j, ()) for j in range(self.space_.n_variables)]
-        rows = np.sort(drawn_order(len(codes), self.n_learned)[: self.n_learned])
-        inputs = self._inputs(take_rows(X, rows), near.sums_among_training(self.columns_, rows))
+        rows, weights = sample_rows(X, codes, sample_weight, self.n_learned)
+        inputs = self._inputs(take_rows(X, rows), near.sums_among_training(self.columns_, rows, self._groups))
         self.models_ = fit_links(
             links,
             inputs,
             codes[rows],
-            None if sample_weight is None else sample_weight[rows],
+            weights,
             space=self.space_,
             estimators=self._estimators(self.space_.names),
             n_jobs=self.n_jobs,
+            groups=None if self._groups is None else self._groups[rows],
         )
 
     def _inputs(self, X: Features, counts: Floats) -> Features:

@@ -28,6 +28,7 @@ from tuplet.local.logistic import fit_scaler
 from tuplet.local.stacked import Link, fit_links, log_proba_alone
 from tuplet.models.base import JointClassifier
 from tuplet.models.prior import bounded_joint
+from tuplet.space.features.encoding import ColumnChoices
 from tuplet.space.features.inputs import Features, n_rows, require_size
 
 _EXACT_LABELS = 18
@@ -73,6 +74,9 @@ class OutputCodingClassifier(JointClassifier):
     engine : "auto" or Engine
         How the decoder is queried; "auto" is `Exact()` for up to 18 labels, otherwise `BeliefPropagation()`,
         whose answers are approximations, marked as such.
+    columns : mapping of names to kinds, or transformer, optional
+        What columns of X are if they are not what they seem, such as {"ward": "category"}, or a transformer
+        that makes numbers of X; see `FeatureEncoder`.
     n_jobs : int, optional
         Fits of the labels' classifiers that run side by side, by joblib.
 
@@ -127,7 +131,7 @@ class OutputCodingClassifier(JointClassifier):
     """
 
     _parameters = declare(
-        "estimator n_jobs",
+        "columns estimator n_jobs",
         label_weight=Number(at_least=0),
         n_codes=(Whole(at_least=0), None),
         C=Number(above=0),
@@ -146,6 +150,7 @@ class OutputCodingClassifier(JointClassifier):
         max_cuts: int = 200,
         tol: float = 1e-3,
         engine: Any = "auto",
+        columns: ColumnChoices = None,
         n_jobs: int | None = None,
     ) -> None:
         self.estimator = estimator
@@ -155,6 +160,7 @@ class OutputCodingClassifier(JointClassifier):
         self.max_cuts = max_cuts
         self.tol = tol
         self.engine = engine
+        self.columns = columns
         self.n_jobs = n_jobs
 
     @property
@@ -175,6 +181,7 @@ class OutputCodingClassifier(JointClassifier):
             space=self.space_,
             estimators=self._estimators(self.space_.names),
             n_jobs=self.n_jobs,
+            groups=self._groups,
         )
         weights = np.ones(len(codes)) if sample_weight is None else sample_weight
         varies = [len(np.unique(code[code != UNKNOWN])) > 1 for code in codes.T]

@@ -18,6 +18,7 @@ from tuplet.local.cross_fitting import Positions, cross_fit, inner_folds
 from tuplet.local.logistic import default_estimator
 from tuplet.models.base import JointClassifier
 from tuplet.models.independent import IndependentClassifier
+from tuplet.space.features.encoding import ColumnChoices
 from tuplet.space.features.estimators import admit_columns
 from tuplet.space.features.inputs import Features, n_rows, put_beside, take_rows
 
@@ -38,6 +39,9 @@ class StackedFeaturesClassifier(JointClassifier):
     n_folds : int
         The probabilities that the second layer learns from are those of classifiers that have not seen the
         row, fitted to all but one of so many folds.
+    columns : mapping of names to kinds, or transformer, optional
+        What columns of X are if they are not what they seem, such as {"ward": "category"}, or a transformer
+        that makes numbers of X; see `FeatureEncoder`.
     n_jobs : int, optional
         Fits that run side by side, by joblib.
 
@@ -66,25 +70,37 @@ class StackedFeaturesClassifier(JointClassifier):
            ['wet', 'umbrella']], dtype='<U8')
     """
 
-    _parameters = declare("estimator n_folds n_jobs")
+    _parameters = declare("columns estimator n_folds n_jobs")
 
-    def __init__(self, estimator: Any = None, *, n_folds: int = 5, n_jobs: int | None = None) -> None:
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        n_folds: int = 5,
+        columns: ColumnChoices = None,
+        n_jobs: int | None = None,
+    ) -> None:
         self.estimator = estimator
         self.n_folds = n_folds
+        self.columns = columns
         self.n_jobs = n_jobs
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
-        self.first_ = self._first(X, codes, sample_weight)
+        self.first_ = self._first(X, codes, sample_weight, self._groups)
         rows, weights, outputs = self._held_out(X, codes, sample_weight)
-        self.second_ = self._fit_second(take_rows(X, rows), outputs, codes[rows], weights)
+        groups = None if self._groups is None else self._groups[rows]
+        self.second_ = self._fit_second(take_rows(X, rows), outputs, codes[rows], weights, groups)
 
     def _held_out(
         self, X: Features, codes: Codes, sample_weight: Floats | None
     ) -> tuple[Positions, Floats | None, list[Floats]]:
         """Return rows (r,), their weights, and the first layer's probabilities of each variable for them."""
+        groups = self._groups
         held = cross_fit(
-            inner_folds(X, codes, sample_weight, self.n_folds, self.space_),
-            lambda rows, weights: self._first(take_rows(X, rows), codes[rows], weights),
+            inner_folds(X, codes, sample_weight, self.n_folds, self.space_, groups=groups),
+            lambda rows, weights: self._first(
+                take_rows(X, rows), codes[rows], weights, None if groups is None else groups[rows]
+            ),
             lambda layer, rows: _outputs(layer, take_rows(X, rows)),
         )
         if not held.predictions:  # of a single row nothing can be held out
@@ -92,17 +108,24 @@ class StackedFeaturesClassifier(JointClassifier):
         outputs = [np.vstack(parts) for parts in zip(*held.predictions, strict=True)]
         return held.rows, held.weights, outputs
 
-    def _first(self, X: Features, codes: Codes, weights: Floats | None) -> IndependentClassifier:
+    def _first(
+        self, X: Features, codes: Codes, weights: Floats | None, groups: Codes | None
+    ) -> IndependentClassifier:
         model = IndependentClassifier(self.estimator, n_jobs=self.n_jobs)
-        return model._fit_codes(X, self.space_, codes, weights)
+        return model._fit_codes(X, self.space_, codes, weights, groups)
 
     def _fit_second(
-        self, X: Features, outputs: list[Floats], codes: Codes, weights: Floats | None
+        self,
+        X: Features,
+        outputs: list[Floats],
+        codes: Codes,
+        weights: Floats | None,
+        groups: Codes | None,
     ) -> list[SmoothedClassifier]:
         """Fit one classifier for each variable to X and the first layer's probabilities of the others."""
         estimators = self._estimators(self.space_.names)
         tasks = [
-            (estimator, X, *beside, codes[:, j], card, weights)
+            (estimator, X, *beside, codes[:, j], card, weights, groups)
             for j, (estimator, beside, card) in enumerate(
                 zip(estimators, self._beside(outputs), self.space_.cards, strict=True)
             )
@@ -145,10 +168,11 @@ def _fit_wide(
     child: Codes,
     card: int,
     weights: Floats | None,
+    groups: Codes | None,
 ) -> SmoothedClassifier:
     """Fit a classifier of the second layer. Its inputs are made here: those of one variable at a time."""
     inputs = _wide(X, tables, names)
     if estimator is None:
         estimator = default_estimator(sparse=sparse.issparse(X))
     estimator = admit_columns(estimator, X, inputs.shape[1] - X.shape[1])
-    return SmoothedClassifier.fit(estimator, inputs, child, card, weights)
+    return SmoothedClassifier.fit(estimator, inputs, child, card, weights, groups)

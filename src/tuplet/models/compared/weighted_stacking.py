@@ -14,6 +14,7 @@ from tuplet.local.cross_fitting import cross_fit, inner_folds
 from tuplet.local.smoothing import bounded_tables
 from tuplet.models.base import JointClassifier
 from tuplet.models.independent import IndependentClassifier
+from tuplet.space.features.encoding import ColumnChoices
 from tuplet.space.features.inputs import Features, take_rows
 
 _LEAST = 1e-3
@@ -39,6 +40,9 @@ class WeightedStackingClassifier(JointClassifier):
         Weight of the absolute values.
     n_folds : int
         The probabilities that weights are learned from are those of classifiers that have not seen the row.
+    columns : mapping of names to kinds, or transformer, optional
+        What columns of X are if they are not what they seem, such as {"ward": "category"}, or a transformer
+        that makes numbers of X; see `FeatureEncoder`.
     n_jobs : int, optional
         Fits that run side by side, by joblib.
 
@@ -69,7 +73,7 @@ class WeightedStackingClassifier(JointClassifier):
     """
 
     _parameters = declare(
-        "estimator n_folds n_jobs", correlation=Number(at_least=0), sparsity=Number(at_least=0)
+        "columns estimator n_folds n_jobs", correlation=Number(at_least=0), sparsity=Number(at_least=0)
     )
 
     def __init__(
@@ -79,21 +83,26 @@ class WeightedStackingClassifier(JointClassifier):
         correlation: float = 1e-4,
         sparsity: float = 1e-3,
         n_folds: int = 5,
+        columns: ColumnChoices = None,
         n_jobs: int | None = None,
     ) -> None:
         self.estimator = estimator
         self.correlation = correlation
         self.sparsity = sparsity
         self.n_folds = n_folds
+        self.columns = columns
         self.n_jobs = n_jobs
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
+        groups = self._groups
         held = cross_fit(
-            inner_folds(X, codes, sample_weight, self.n_folds, self.space_),
-            lambda rows, weights: self._first(take_rows(X, rows), codes[rows], weights),
+            inner_folds(X, codes, sample_weight, self.n_folds, self.space_, groups=groups),
+            lambda rows, weights: self._first(
+                take_rows(X, rows), codes[rows], weights, None if groups is None else groups[rows]
+            ),
             lambda layer, rows: np.hstack(layer._joint_of(take_rows(X, rows)).marginals()),
         )
-        self.first_ = self._first(X, codes, sample_weight)
+        self.first_ = self._first(X, codes, sample_weight, groups)
         self.weights_ = np.eye(sum(self.space_.cards))
         if held.predictions:
             Z = np.vstack(held.predictions)
@@ -102,9 +111,9 @@ class WeightedStackingClassifier(JointClassifier):
                 Z, Y, held.weights, correlation=self.correlation, sparsity=self.sparsity
             )
 
-    def _first(self, X: Features, codes: Codes, weights: Any) -> IndependentClassifier:
+    def _first(self, X: Features, codes: Codes, weights: Any, groups: Codes | None) -> IndependentClassifier:
         model = IndependentClassifier(self.estimator, n_jobs=self.n_jobs)
-        return model._fit_codes(X, self.space_, codes, weights)
+        return model._fit_codes(X, self.space_, codes, weights, groups)
 
     def _one_hot(self, codes: Codes, output: Floats) -> Floats:
         """Return labels as 0/1 columns; missing ones are replaced by the prediction of the first layer."""

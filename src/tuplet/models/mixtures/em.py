@@ -43,10 +43,13 @@ class EMSettings:
         Relative change of the objective below which it counts as settled.
     max_iter : int
         Limit of iterations.
+    max_refits : float
+        Fits of single components after which a mixture does not grow any further.
     """
 
     tol: float = 1e-4
     max_iter: int = 50
+    max_refits: float = np.inf
 
 
 class EMInfo(NamedTuple):

@@ -77,9 +77,10 @@ def grow(
     tried: list[MixtureState] = []
     infos: list[EMInfo] = []
     validation: list[float] = []
+    refits = 0
     with Progress("Growing a mixture", n_components, show=progress) as line:
         try:
-            while len(tried) < n_components and not _is_settled(validation):
+            while len(tried) < n_components and not _is_settled(validation) and refits < settings.max_refits:
                 last = tried[-1] if tried else None
                 omega = weight if last is None else _badly_explained(last, weight)
                 structure = source.propose(omega, [] if last is None else last.structures)
@@ -88,6 +89,7 @@ def grow(
                 start = _extended(last, source.fit(structure, omega))
                 state, info = run_em(start, _refit(source), weight, settings)
                 infos.append(info)
+                refits += info.n_iter * len(state.components)
                 tried.append(state)
                 if held is not None:
                     validation.append(float(held @ state.log_likelihood() / held.sum()))

@@ -11,11 +11,12 @@ from sklearn.base import clone
 
 from tuplet.core.parameters import Having, Whole, declare
 from tuplet.core.progress import Show
-from tuplet.core.typing import Codes, Floats, Seed
+from tuplet.core.typing import Floats, Seed
 from tuplet.joint.base import JointDistribution
 from tuplet.models.chain import ChainClassifier
 from tuplet.models.mixtures.base import GrownMixture, MakeSource, MapInference, Sizes, TrainingRows
 from tuplet.space.classes import ClassSpace
+from tuplet.space.features.encoding import ColumnChoices
 from tuplet.space.features.estimators import seeded
 from tuplet.space.features.inputs import Features
 
@@ -46,6 +47,9 @@ class MixtureClassifier(GrownMixture):
     map_inference : {"exact", "annealing"}
         How the most probable combination is found: by branch and bound, with a proof or the statement that
         there is none, or by 150 random flips as in the paper, without one.
+    columns : mapping of names to kinds, or transformer, optional
+        What columns of X are if they are not what they seem, such as {"ward": "category"}, or a transformer
+        that makes numbers of X; see `FeatureEncoder`. None leaves it to each model inside.
     random_state : int, Generator or None
         For the seeds of components, and annealing.
     progress : bool or "auto"
@@ -100,7 +104,7 @@ class MixtureClassifier(GrownMixture):
         max_components=Whole(at_least=1),
     )
 
-    _encodes_features = False  # components do, each in its own way
+    _feature_form = "raw"  # components do, each in its own way
 
     _keeps_frames = True
 
@@ -113,6 +117,7 @@ class MixtureClassifier(GrownMixture):
         tol: float = 1e-4,
         max_iter: int = 50,
         map_inference: MapInference = "exact",
+        columns: ColumnChoices = None,
         random_state: Seed = None,
         progress: Show = "auto",
     ) -> None:
@@ -122,6 +127,7 @@ class MixtureClassifier(GrownMixture):
         self.tol = tol
         self.max_iter = max_iter
         self.map_inference = map_inference
+        self.columns = columns
         self.random_state = random_state
         self.progress = progress
 
@@ -137,7 +143,7 @@ class MixtureClassifier(GrownMixture):
 
     def _source(self, rng: np.random.Generator) -> MakeSource:
         def make(rows: TrainingRows, learnt: Floats | None) -> ModelSource:
-            return ModelSource(self._model(), rows.X, rows.codes, self.space_, rng)
+            return ModelSource(self._model(), rows, self.space_, rng)
 
         return make
 
@@ -183,16 +189,13 @@ class ModelSource:
     ----------
     model : JointClassifier
         Unfitted.
-    X : features, n rows
-    codes : int array, shape (n, m)
+    rows : TrainingRows
     space : ClassSpace
     rng : Generator
     """
 
-    def __init__(
-        self, model: Any, X: Features, codes: Codes, space: ClassSpace, rng: np.random.Generator
-    ) -> None:
-        self.model, self.X, self.codes, self.space, self.rng = model, X, codes, space, rng
+    def __init__(self, model: Any, rows: TrainingRows, space: ClassSpace, rng: np.random.Generator) -> None:
+        self.model, self.rows, self.space, self.rng = model, rows, space, rng
 
     def propose(self, weight: Floats, seen: Sequence[Any]) -> Any:
         """See `ComponentSource.propose`: models of which nothing is random differ by the weights alone."""
@@ -203,8 +206,9 @@ class ModelSource:
 
     def fit(self, structure: Any, weight: Floats, start: ModelComponent | None = None) -> ModelComponent:
         """See `ComponentSource.fit`: a fit that is no better than the start is dropped."""
-        model = clone(structure)._fit_codes(self.X, self.space, self.codes, weight)
-        own = model._joint_of(self.X).log_prob(self.codes)
+        X, codes, _, groups = self.rows
+        model = clone(structure)._fit_codes(X, self.space, codes, weight, groups)
+        own = model._joint_of(X).log_prob(codes)
         if start is not None and weight @ own < weight @ start.log_likelihood:
             return start
         return ModelComponent(structure, model, own)

@@ -15,7 +15,13 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from tuplet.core.delegates import delegate
-from tuplet.core.exceptions import ConvergenceWarning, InputError, IntractableError, TupletWarning
+from tuplet.core.exceptions import (
+    ConvergenceWarning,
+    InputError,
+    IntractableError,
+    TupletWarning,
+    warn_outside,
+)
 from tuplet.core.limits import HELD_CELLS
 from tuplet.core.parameters import Number, Whole, declare
 from tuplet.core.progress import Show
@@ -32,7 +38,6 @@ from tuplet.models.probit.sampling.draws import Draws, MeansAt
 from tuplet.models.probit.sampling.means import MeanSettings
 from tuplet.models.probit.sampling.sampler import label_signs
 from tuplet.models.probit.sampling.summary import combination_table, convergence_of, correlation_table
-from tuplet.prediction.queries import warn_outside
 from tuplet.space.classes import ClassSpace
 from tuplet.space.features.inputs import Features
 
@@ -62,7 +67,7 @@ class ProbitModel(JointClassifier):
     """
 
     _parameters = declare(
-        "n_chains random_state n_jobs progress",
+        "columns n_chains random_state n_jobs progress",
         n_burn=Whole(at_least=0),
         n_draws=Whole(at_least=1),
         thin=Whole(at_least=1),

@@ -14,6 +14,7 @@ from tuplet.models.probit.base import ProbitModel
 from tuplet.models.probit.sampling.correlation import Correlation, Prior
 from tuplet.models.probit.sampling.forests import ForestSettings, load_features
 from tuplet.models.probit.sampling.summary import inclusion_table
+from tuplet.space.features.encoding import ColumnChoices
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,6 +54,9 @@ class ProbitForestClassifier(ProbitModel):
     select_features : bool
         Whether each label learns which features matter: the probability that a feature is split on has a
         sparse Dirichlet prior (Linero 2018) instead of being the same for all.
+    columns : mapping of names to kinds, or transformer, optional
+        What columns of X are if they are not what they seem, such as {"ward": "category"}, or a transformer
+        that makes numbers of X; see `FeatureEncoder`.
     random_state : int, Generator or None
     n_jobs : int, optional
         Processes that run chains side by side.
@@ -135,6 +139,7 @@ class ProbitForestClassifier(ProbitModel):
         alpha: float = 0.95,
         beta: float = 2.0,
         select_features: bool = True,
+        columns: ColumnChoices = None,
         random_state: Seed = None,
         n_jobs: int | None = None,
         progress: Show = "auto",
@@ -153,6 +158,7 @@ class ProbitForestClassifier(ProbitModel):
         self.alpha = alpha
         self.beta = beta
         self.select_features = select_features
+        self.columns = columns
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.progress = progress

@@ -15,6 +15,7 @@ from tuplet.core.typing import Floats, Seed
 from tuplet.models.probit.base import ProbitModel
 from tuplet.models.probit.sampling.correlation import Correlation, Prior
 from tuplet.models.probit.sampling.means import LinearSettings
+from tuplet.space.features.encoding import ColumnChoices
 
 
 @final
@@ -34,6 +35,9 @@ class ProbitClassifier(ProbitModel):
         See `ProbitForestClassifier`.
     random_state, n_jobs, progress, warm_start
         See `ProbitForestClassifier`.
+    columns : mapping of names to kinds, or transformer, optional
+        What columns of X are if they are not what they seem, such as {"ward": "category"}, or a transformer
+        that makes numbers of X; see `FeatureEncoder`.
 
     Attributes
     ----------
@@ -86,6 +90,7 @@ class ProbitClassifier(ProbitModel):
         prior: Prior = "lkj",
         eta: float = 1.0,
         n_factors: int = 4,
+        columns: ColumnChoices = None,
         random_state: Seed = None,
         n_jobs: int | None = None,
         progress: Show = "auto",
@@ -100,6 +105,7 @@ class ProbitClassifier(ProbitModel):
         self.prior = prior
         self.eta = eta
         self.n_factors = n_factors
+        self.columns = columns
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.progress = progress

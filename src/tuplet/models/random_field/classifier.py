@@ -37,6 +37,7 @@ from tuplet.models.random_field.likelihood import (
     PseudoLikelihood,
     half_outcomes,
 )
+from tuplet.space.features.encoding import ColumnChoices
 from tuplet.space.features.inputs import Features, n_rows
 
 _AUTO_OUTCOMES, _MOST_OUTCOMES = ENUMERATION_LIMIT, LISTED_CELLS
@@ -77,6 +78,9 @@ class RandomFieldClassifier(JointClassifier):
     engine : "auto" or Engine
         How the fitted field is queried; "auto" is `Exact()` where tables are small enough, otherwise
         `BeliefPropagation()`, whose answers are approximations, marked as such.
+    columns : mapping of names to kinds, or transformer, optional
+        What columns of X are if they are not what they seem, such as {"ward": "category"}, or a transformer
+        that makes numbers of X; see `FeatureEncoder`.
 
     Attributes
     ----------
@@ -116,7 +120,7 @@ class RandomFieldClassifier(JointClassifier):
     """
 
     _parameters = declare(
-        "max_iter",
+        "columns max_iter",
         edges=("all", "tree", Whole(at_least=0), PAIRS),
         pairwise=("constant", "linear"),
         likelihood=("auto", "exact", "pseudo"),
@@ -135,6 +139,7 @@ class RandomFieldClassifier(JointClassifier):
         max_iter: int = 1000,
         tol: float = 1e-4,
         engine: Any = "auto",
+        columns: ColumnChoices = None,
     ) -> None:
         self.edges = edges
         self.pairwise = pairwise
@@ -143,6 +148,7 @@ class RandomFieldClassifier(JointClassifier):
         self.max_iter = max_iter
         self.tol = tol
         self.engine = engine
+        self.columns = columns
 
     # -- fitting ------------------------------------------------------------------------------------------
 

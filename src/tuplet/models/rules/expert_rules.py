@@ -69,10 +69,13 @@ def learn_beside(
     codes: Codes,
     weights: Floats | None,
     *,
+    groups: Codes | None = None,
     max_scope: int,
     **settings: Any,
 ) -> tuple[RuleSet, Learned]:
     """Learn rules, and probabilities of experts' rules, from beliefs (n, k_j) and codes (n, m) of labels.
+
+    Rows of one of the `groups` (n,) are held out together.
 
     Returns
     -------
@@ -82,7 +85,7 @@ def learn_beside(
         The result of `learn_rules`, which gets the other settings.
     """
     row_weights = np.ones(len(codes)) if weights is None else weights
-    evidence = Evidence(tuple(log_beliefs), codes, row_weights, experts.fixed_factors)
+    evidence = Evidence(tuple(log_beliefs), codes, row_weights, experts.fixed_factors, groups)
     learned = learn_rules(
         evidence, experts.learnable, settings=SearchSettings(max_scope=max_scope), **settings
     )

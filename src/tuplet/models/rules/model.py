@@ -22,7 +22,7 @@ from tuplet.models.rules.language.rule import NoisyOr, Rule
 from tuplet.models.rules.language.ruleset import RuleSet, read_rules
 from tuplet.models.rules.learning.learner import Learned
 from tuplet.models.rules.reading import read_beliefs, read_class_space, read_priors
-from tuplet.models.validation import row_index, validate_weights
+from tuplet.models.validation import row_index, validate_groups, validate_weights
 from tuplet.prediction.joint import JointPrediction
 from tuplet.space.classes import ClassSpace
 from tuplet.space.containers import require_same_order
@@ -145,6 +145,7 @@ class RuleModel(ChangeableRules):
         Y: Any,
         *,
         sample_weight: Any = None,
+        groups: Any = None,
         n_rules: int | Literal["auto"] = "auto",
         max_rules: int = 60,
         max_scope: int = 6,
@@ -162,7 +163,8 @@ class RuleModel(ChangeableRules):
             otherwise the learned rules trust the beliefs too much.
         Y : labels, shape (n, m)
             Missing ones are allowed.
-        sample_weight : array, shape (n,), optional
+        sample_weight, groups : array, shape (n,), optional
+            As in `JointClassifier.fit`.
         n_rules, max_rules, max_scope, random_state, progress
             As in `RuleStackingClassifier`.
         """
@@ -173,12 +175,14 @@ class RuleModel(ChangeableRules):
             raise InputError(
                 f"learn: there are beliefs about {len(log_beliefs[0])} rows and labels of {len(codes)}."
             )
+        weights = validate_weights(sample_weight, len(codes))
         rules, learned = learn_beside(
             compile_expert_rules(self.rules, self.space),
             self.space,
             log_beliefs,
             codes,
-            validate_weights(sample_weight, len(codes)),
+            weights,
+            groups=validate_groups(self, groups, weights, len(codes)),
             n_rules=n_rules,
             max_rules=max_rules,
             max_scope=max_scope,

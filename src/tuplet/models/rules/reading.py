@@ -42,7 +42,8 @@ def add_to_space(space: ClassSpace, name: str, categories: Any, who: str) -> Cla
     """Return a class space with a further variable; `who` is the method named in messages."""
     if str(name) in space.names:
         raise InputError(f"{who}: there is a class variable {name!r} already.")
-    return ClassSpace((*space.names, str(name)), (*space.categories, _categories(name, categories, who)))
+    categories = (*space.categories, _categories(name, categories, who))
+    return ClassSpace((*space.names, str(name)), categories, ordered=(*space.ordered, False))
 
 
 def _categories(name: Any, given: Any, who: str) -> npt.NDArray[Any]:

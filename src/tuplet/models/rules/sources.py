@@ -22,8 +22,9 @@ from tuplet.core.exceptions import InputError, LabelError
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
-from tuplet.local.cross_fitting import cross_fit, drawn_order, held_out_only, inner_folds
+from tuplet.local.cross_fitting import cross_fit, held_out_only, inner_folds
 from tuplet.local.multi_output import Output, output_labels, read_outputs
+from tuplet.local.row_samples import sample_rows
 from tuplet.models.base import JointClassifier
 from tuplet.models.independent import IndependentClassifier
 from tuplet.space.classes import ClassSpace
@@ -100,13 +101,15 @@ class BeliefSource:
         left = tuple(each for each in self.names if each != name)
         return replace(self, names=left) if left else None
 
-    def fitted(self, X: Features, space: ClassSpace, codes: Codes, weights: Any) -> BeliefSource:
+    def fitted(
+        self, X: Features, space: ClassSpace, codes: Codes, weights: Any, groups: Codes | None = None
+    ) -> BeliefSource:
         """Return the source with its model fitted to codes (n, m) of all variables, if it is not."""
         if self.prefit:
             return self
         places = [space.position(name) for name in self.names]
         model = clone(self.model)._fit_codes(
-            self.view(X), space.select(self.names), codes[:, places], weights
+            self.view(X), space.select(self.names), codes[:, places], weights, groups
         )
         return replace(self, model=model)
 
@@ -351,20 +354,28 @@ def held_out_beliefs(
     sample_weight: Floats | None,
     n_folds: int,
     n_learned: int | None = None,
+    groups: Codes | None = None,
 ) -> HeldOutBeliefs:
     """Return the beliefs of sources about rows when fitted to the other folds, or fitted before.
 
-    With more than `n_learned` rows, about so many that are drawn at random.
+    With more than `n_learned` rows, those of a sample of about so many. Rows of one of the `groups` (n,) are
+    held out together.
     """
-    drawn = np.sort(drawn_order(len(codes), n_learned)[:n_learned])
+    sample = sample_rows(X, codes, sample_weight, n_learned)
     if all(source.prefit for source in sources):
-        weights = None if sample_weight is None else sample_weight[drawn]
-        return HeldOutBeliefs(drawn, _beliefs(sources, take_rows(X, drawn), space), weights)
+        return HeldOutBeliefs(
+            sample.rows, _beliefs(sources, take_rows(X, sample.rows), space), sample.weights
+        )
+
+    def fit(rows: npt.NDArray[np.intp], weights: Floats | None) -> list[BeliefSource]:
+        together = None if groups is None else groups[rows]
+        given = take_rows(X, rows), space, codes[rows], weights, together
+        return [source.fitted(*given) for source in sources]
+
+    folds = inner_folds(X, codes, sample_weight, n_folds, space, groups=groups)
     held = cross_fit(
-        held_out_only(inner_folds(X, codes, sample_weight, n_folds, space), drawn),
-        lambda rows, weights: [
-            source.fitted(take_rows(X, rows), space, codes[rows], weights) for source in sources
-        ],
+        held_out_only(folds, sample, sample_weight),
+        fit,
         lambda fitted, rows: _beliefs(fitted, take_rows(X, rows), space),
     )
     names = held.predictions[0] if held.predictions else {}

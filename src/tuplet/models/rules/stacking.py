@@ -32,6 +32,7 @@ from tuplet.models.rules.language.ruleset import read_rules
 from tuplet.models.rules.learning.learner import Learner
 from tuplet.models.rules.reading import read_priors
 from tuplet.models.rules.sources import HeldOutBeliefs, fitted_source, held_out_beliefs, make_sources
+from tuplet.space.features.encoding import ColumnChoices
 from tuplet.space.features.inputs import Features, n_rows
 
 if TYPE_CHECKING:
@@ -73,7 +74,8 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
     learner : "greedy" or "paper"
         See `learn_rules`.
     max_rules : int
-        Where "auto" stops at the latest.
+        Where "auto" stops at the latest; with more than 53 of the m class variables, at 3,200 / m rules. A
+        number as `n_rules` has no such limit.
     max_scope : int
         Most class variables in a learned rule.
     n_folds : int
@@ -81,6 +83,9 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
     n_learned : int or None
         Training rows that rules and calibration are learned from, drawn at random where there are more; None
         takes all. Classifiers are always fitted to all rows.
+    columns : mapping of names to kinds, or transformer, optional
+        What columns of X are if they are not what they seem, such as {"ward": "category"}, or a transformer
+        that makes numbers of X; see `FeatureEncoder`.
     random_state : int, Generator or None
         For the search for rules.
     n_jobs : int, optional
@@ -123,7 +128,7 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
     """
 
     _parameters = declare(
-        "rules n_folds n_learned random_state n_jobs progress",
+        "columns rules n_folds n_learned random_state n_jobs progress",
         estimators=object,
         n_rules=("auto", Whole(at_least=0)),
         calibration=get_args(CalibrationKind),
@@ -135,7 +140,7 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
         max_scope=Whole(at_least=2),
     )
 
-    _encodes_features = False  # each classifier has its own view of the columns
+    _feature_form = "raw"  # each classifier has its own view of the columns
     _keeps_frames = True
     _takes_unlabelled = True  # rules may determine them
 
@@ -154,6 +159,7 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
         max_scope: int = 6,
         n_folds: int = 5,
         n_learned: int | None = 32_768,
+        columns: ColumnChoices = None,
         random_state: Seed = None,
         n_jobs: int | None = None,
         progress: Show = "auto",
@@ -170,6 +176,7 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
         self.max_scope = max_scope
         self.n_folds = n_folds
         self.n_learned = n_learned
+        self.columns = columns
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.progress = progress
@@ -200,7 +207,9 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
         self._learn_priors()
         learns = self.n_rules != 0 and space.n_variables > 1
         if learns or experts.places or self.calibration != "identity":
-            held = held_out_beliefs(sources, space, X, codes, sample_weight, self.n_folds, self.n_learned)
+            held = held_out_beliefs(
+                sources, space, X, codes, sample_weight, self.n_folds, self.n_learned, self._groups
+            )
         else:
             held = HeldOutBeliefs(np.zeros(0, dtype=np.intp), {}, None)
         self.calibrators_ = {
@@ -210,7 +219,7 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
             for name, table in held.beliefs.items()
         }
         self._learn_rules(held, codes, experts)
-        self.sources_ = [source.fitted(X, space, codes, sample_weight) for source in sources]
+        self.sources_ = [source.fitted(X, space, codes, sample_weight, self._groups) for source in sources]
 
     def _learn_priors(self) -> None:
         frequencies = [smoothed_frequencies(counts) for counts in self.label_counts_]
@@ -224,6 +233,7 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
             self._calibrated(held.beliefs, len(held.rows)),
             codes[held.rows],
             held.weights,
+            groups=None if self._groups is None else self._groups[held.rows],
             n_rules=self.n_rules,
             max_rules=self.max_rules,
             max_scope=self.max_scope,

@@ -31,6 +31,7 @@ from tuplet.models.stacking.classifier import MODELS, named_models
 from tuplet.models.stacking.clock import Crew
 from tuplet.models.stacking.held_out import Rows, fit_on, folds_of
 from tuplet.models.stacking.race import Race
+from tuplet.space.features.encoding import ColumnChoices
 from tuplet.space.features.inputs import Features
 
 if TYPE_CHECKING:
@@ -64,9 +65,12 @@ class AutoJointClassifier(JointClassifier):
     rules : sequence of str, Rule or NoisyOr
         Rules of experts; models that obey them are candidates, too. See `RuleStackingClassifier`.
     cv : int, splitter, or iterable of (train, test)
-        Folds of the final comparison.
+        Folds of the final comparison; see `JointStackingClassifier`.
     temperature : bool
         See `JointStackingClassifier`.
+    columns : mapping of names to kinds, or transformer, optional
+        What columns of X are if they are not what they seem, such as {"ward": "category"}, or a transformer
+        that makes numbers of X; see `FeatureEncoder`. None leaves it to each model inside.
     random_state : int, Generator or None
         The same number gives the same model wherever the clock cut nothing off.
     n_jobs : int, optional
@@ -86,6 +90,8 @@ class AutoJointClassifier(JointClassifier):
         The models of the mixture, fitted to all rows.
     log_likelihood_ : float
         Held-out joint log-likelihood per row of the mixture.
+    log_likelihood_error_ : float
+        Its standard error; see `JointStackingClassifier`.
     tempering_ : Tempering
         The power of the mixture and what it gains.
     reliability_ : DataFrame or None
@@ -110,10 +116,10 @@ class AutoJointClassifier(JointClassifier):
     """
 
     _parameters = declare(
-        "time_budget rules cv temperature random_state n_jobs progress", models=(MODELS, None)
+        "columns time_budget rules cv temperature random_state n_jobs progress", models=(MODELS, None)
     )
 
-    _encodes_features = False  # each model has its own view of them
+    _feature_form = "raw"  # each model has its own view of them
     _keeps_frames = True
     _drops_unweighted = False  # cv may name rows by position
 
@@ -125,6 +131,7 @@ class AutoJointClassifier(JointClassifier):
         rules: Sequence[Any] = (),
         cv: Any = 5,
         temperature: bool = True,
+        columns: ColumnChoices = None,
         random_state: Seed = None,
         n_jobs: int | None = -1,
         progress: Show = "auto",
@@ -134,6 +141,7 @@ class AutoJointClassifier(JointClassifier):
         self.rules = rules
         self.cv = cv
         self.temperature = temperature
+        self.columns = columns
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.progress = progress
@@ -145,7 +153,7 @@ class AutoJointClassifier(JointClassifier):
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
         clock = TimeBudget(float(self.time_budget))
-        rows = Rows(X, codes, sample_weight, self.space_)
+        rows = Rows(X, codes, sample_weight, self.space_, self._groups)
         candidates = self._candidates(rows)
         folds = folds_of(rows, self.cv)
         no_time = f"No time to compare models in {self.time_budget:g} s"
@@ -206,7 +214,8 @@ class AutoJointClassifier(JointClassifier):
     def _take_over(self, blend: Blend) -> None:
         self._blend = blend
         self.weights_ = {name: blend.weights[name] for name in blend.names}
-        self.log_likelihood_, self.tempering_ = blend.log_likelihood, blend.tempering
+        self.log_likelihood_, self.log_likelihood_error_ = blend.log_likelihood, blend.error
+        self.tempering_ = blend.tempering
         self.reliability_ = blend.reliability
 
     def _sum_up(self, race: Race, clock: TimeBudget) -> None:
@@ -261,7 +270,7 @@ def _course(lines: Sequence[tuple[str, float, float]]) -> pd.DataFrame:
 
 def _alone(name: str) -> Blend:
     """Return a mixture of one, about which nothing is known."""
-    return Blend({name: 1.0}, {name: np.nan}, np.nan, np.inf, 0)
+    return Blend({name: 1.0}, {name: np.nan}, np.nan, np.nan, np.inf, 0)
 
 
 def _board(entries: Sequence[Any], weights: Mapping[str, float]) -> pd.DataFrame:

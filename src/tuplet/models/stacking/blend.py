@@ -20,7 +20,7 @@ from tuplet.core.typing import Codes, Floats
 from tuplet.joint.atoms import Atoms
 from tuplet.joint.base import JointDistribution, all_outcomes
 from tuplet.joint.mixture import Mixture
-from tuplet.local.cross_fitting import Fold, Positions, cross_fit, numbered_folds
+from tuplet.local.cross_fitting import Fold, Positions, cross_fit, mean_and_error, numbered_folds
 from tuplet.metrics.calibration import mode_calibration
 from tuplet.models.mixture_weights import mixture_weights
 from tuplet.models.stacking.held_out import HeldOut, Rows, gain_of
@@ -44,6 +44,8 @@ class Blend:
         Held-out log-likelihood per row of each model.
     log_likelihood : float
         Held-out log-likelihood per row of the mixture with constant weights.
+    error : float
+        Its standard error, by groups where rows have groups.
     gap : float
         By how much other constant weights can be better at most.
     n_rows : int
@@ -59,6 +61,7 @@ class Blend:
     weights: dict[str, float]
     alone: dict[str, float]
     log_likelihood: float
+    error: float
     gap: float
     n_rows: int
     gate: Gate | None = None
@@ -95,24 +98,28 @@ def find_blend(
     names = list(judged)
     if not folds:  # of a single row nothing can be held out
         equal = dict.fromkeys(names, 1 / len(names))
-        return Blend(equal, dict.fromkeys(names, np.nan), np.nan, np.inf, 0)
+        return Blend(equal, dict.fromkeys(names, np.nan), np.nan, np.nan, np.inf, 0)
     log_prob = np.stack([np.concatenate([part.log_prob for part in judged[name]]) for name in names], axis=1)
     weight = np.concatenate([fold.test_weight for fold in folds])
     found = mixture_weights(log_prob, weight)
     kept = found.weights > 0
     best = None
     if gate and kept.sum() > 1:
-        best = _gate(rows.X, folds, log_prob[:, kept], weight, found.weights[kept])
+        best = _gate(rows, folds, log_prob[:, kept], weight, found.weights[kept])
     tables = _tables(rows, folds, judged, found.weights, best)
     power, reliability = Tempering(), None
     if tables is not None:
-        power = find_power(*tables, rows.space.cards) if temperature else power
+        given = tables.log_prob, tables.codes, tables.weights, rows.space.cards, tables.groups
+        power = find_power(*given) if temperature else power
         reliability = _reliability(tables, power.power, rows)
     alone = (weight @ log_prob) / weight.sum()
+    groups = rows.groups_of(np.concatenate([fold.test for fold in folds]))
+    mixed = logsumexp(log_prob[:, kept] + np.log(found.weights[kept]), axis=1)
     return Blend(
         dict(zip(names, found.weights.tolist(), strict=True)),
         dict(zip(names, alone.tolist(), strict=True)),
         found.log_likelihood,
+        mean_and_error(mixed, weight, groups)[1],
         found.gap,
         len(weight),
         best,
@@ -122,19 +129,21 @@ def find_blend(
 
 
 def _gate(
-    X: Features, folds: Sequence[Fold], log_prob: Floats, weight: Floats, weights: Floats
+    rows: Rows, folds: Sequence[Fold], log_prob: Floats, weight: Floats, weights: Floats
 ) -> Gate | None:
     number = np.repeat(np.arange(len(folds)), [len(fold.test) for fold in folds])
     tested = np.concatenate([fold.test for fold in folds])
-    return fit_gate(take_rows(X, tested), log_prob, weight, number, weights)
+    groups = rows.groups_of(tested)
+    return fit_gate(take_rows(rows.X, tested), log_prob, weight, number, weights, groups)
 
 
 class _Tables(NamedTuple):
-    """Held-out log-probabilities (n, outcomes) of the mixture, what was found, (n, m), and weights (n,)."""
+    """Held-out log-probabilities (n, outcomes) of the mixture, what was found, (n, m), weights and groups."""
 
     log_prob: Floats
     codes: Codes
     weights: Floats
+    groups: Codes | None
 
 
 def _tables(
@@ -157,7 +166,8 @@ def _tables(
         tables.append(_mixed(log_weights, parts))
         tested.append(asked)
         counts.append(fold.test_weight[: len(asked)])
-    return _Tables(np.concatenate(tables), rows.codes[np.concatenate(tested)], np.concatenate(counts))
+    asked = np.concatenate(tested)
+    return _Tables(np.concatenate(tables), rows.codes[asked], np.concatenate(counts), rows.groups_of(asked))
 
 
 def _reliability(tables: _Tables, power: float, rows: Rows) -> pd.DataFrame:
@@ -235,7 +245,12 @@ class Gate:
 
 
 def fit_gate(
-    X: Features, log_prob: Floats, sample_weight: Floats, fold: Codes, weights: Floats
+    X: Features,
+    log_prob: Floats,
+    sample_weight: Floats,
+    fold: Codes,
+    weights: Floats,
+    groups: Codes | None = None,
 ) -> Gate | None:
     """Return a gate over members with these constant weights, or None where held-out rows see no gain.
 
@@ -249,6 +264,8 @@ def fit_gate(
         The fold that held a row out; gates are judged by the same folds.
     weights : array, shape (C,)
         The best constant weights, all positive.
+    groups : int array, shape (n,), optional
+        For the standard error of the gain.
     """
     if len(np.unique(fold)) < 2:
         return None  # nothing would be held out from a gate
@@ -257,7 +274,7 @@ def fit_gate(
     constant = logsumexp(log_prob + start, axis=1)
     trials = [_held_out(inputs, log_prob, sample_weight, fold, start, penalty) for penalty in _PENALTIES]
     best = int(np.argmax([sample_weight @ trial for trial in trials]))
-    gain = gain_of(trials[best] - constant, sample_weight)
+    gain = gain_of(trials[best] - constant, sample_weight, groups)
     if not gain.is_clear:
         return None
     intercept, slopes = _fit(inputs, log_prob, sample_weight, start, _PENALTIES[best])

@@ -128,7 +128,7 @@ def default_candidates(rows: Rows, rules: Sequence[Any] = ()) -> list[Candidate]
 
 
 def _logistic(rows: Rows, C: float) -> Any:
-    return default_estimator(sparse.issparse(rows.X)).set_params(logisticregression__C=C)
+    return default_estimator(sparse.issparse(rows.X)).set_params(ridgelogistic__C=C)
 
 
 def _kernel(rows: Rows, C: float, scale: float) -> Any:

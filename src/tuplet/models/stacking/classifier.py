@@ -18,8 +18,9 @@ from tuplet.joint.base import JointDistribution
 from tuplet.local.cross_fitting import Fold
 from tuplet.models.base import JointClassifier
 from tuplet.models.stacking.blend import Blend, find_blend
-from tuplet.models.stacking.held_out import HeldOut, Rows, fit_on, folds_of, judge
+from tuplet.models.stacking.held_out import HeldOut, Rows, enough_folds, fit_on, folds_of, judge
 from tuplet.models.stacking.tempering import n_tables
+from tuplet.space.features.encoding import ColumnChoices
 from tuplet.space.features.estimators import seeded
 from tuplet.space.features.inputs import Features
 
@@ -31,7 +32,7 @@ class JointStackingClassifier(JointClassifier):
     """A mixture of models of any family: p(y | x) = sum_c w_c p_c(y | x), with the weights of held-out rows.
 
     Every model returns a joint distribution, so a mixture of any of them is one too: every query and every
-    loss works on it. Each model is judged by the log-probabilities of rows that it has not seen, in all
+    loss works on it. Each model is judged by the log-probabilities of rows that it has not seen, in the
     folds; the weights that maximise the mean log-probability of the mixture are found with a certificate.
     Models without weight are dropped, the others fitted to all rows.
 
@@ -40,14 +41,20 @@ class JointStackingClassifier(JointClassifier):
     models : list of models, list of (name, model), or mapping of names to models
         Any models of Tuplet.
     cv : int, splitter, or iterable of (train, test)
-        How rows are held out. Given a number, the fold of a row follows from the row, so that neither the
-        order of the rows nor a seed matters.
+        How rows are held out. Given a number, the fold of a row follows from the row, or from its group, so
+        that neither the order of the rows nor a seed matters; some of the folds do where there are more than
+        32,768 rows, or very many class variables and features. Any splitter of scikit-learn: those of
+        groups get the `groups` of `fit`, stratified ones the combinations of labels as classes. A splitter
+        need not hold out all rows (`TimeSeriesSplit`); models are judged by those that it does.
     gate : bool
         Whether weights may depend on x: a small softmax model of eight directions of the features, with a
         penalty that held-out rows choose, kept where they gain two standard errors by it.
     temperature : bool
         Whether the mixture may be raised to a power, which makes it sharper or flatter, where held-out rows
         gain two standard errors by it. For up to 1,024 combinations of labels, as all of them are needed.
+    columns : mapping of names to kinds, or transformer, optional
+        What columns of X are if they are not what they seem, such as {"ward": "category"}, or a transformer
+        that makes numbers of X; see `FeatureEncoder`. None leaves it to each model inside.
     random_state : int, Generator or None
         For models whose own `random_state` is None.
     n_jobs : int, optional
@@ -65,6 +72,8 @@ class JointStackingClassifier(JointClassifier):
         Held-out joint log-likelihood per row of each model.
     log_likelihood_ : float
         That of the mixture with constant weights: at least that of the best model.
+    log_likelihood_error_ : float
+        Standard error of `log_likelihood_`: rows count as independent, or groups if `fit` gets them.
     gap_ : float
         How much better other constant weights can be at most, in nats per row: a proof of convergence.
     gate_ : Gate or None
@@ -93,9 +102,9 @@ class JointStackingClassifier(JointClassifier):
     True
     """
 
-    _parameters = declare("cv temperature random_state n_jobs progress", models=MODELS, gate=bool)
+    _parameters = declare("columns cv temperature random_state n_jobs progress", models=MODELS, gate=bool)
 
-    _encodes_features = False  # each model has its own view of them
+    _feature_form = "raw"  # each model has its own view of them
     _keeps_frames = True
     _drops_unweighted = False  # cv may name rows by position
 
@@ -106,6 +115,7 @@ class JointStackingClassifier(JointClassifier):
         cv: Any = 5,
         gate: bool = False,
         temperature: bool = True,
+        columns: ColumnChoices = None,
         random_state: Seed = None,
         n_jobs: int | None = None,
         progress: Show = "auto",
@@ -114,6 +124,7 @@ class JointStackingClassifier(JointClassifier):
         self.cv = cv
         self.gate = gate
         self.temperature = temperature
+        self.columns = columns
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.progress = progress
@@ -125,8 +136,11 @@ class JointStackingClassifier(JointClassifier):
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
         models = self._seeded(named_models(self.models))
-        rows = Rows(X, codes, sample_weight, self.space_)
+        rows = Rows(X, codes, sample_weight, self.space_, self._groups)
         folds = folds_of(rows, self.cv)
+        if isinstance(self.cv, (int, np.integer)):
+            # A gate is judged by the folds itself, so one of them would not do.
+            folds = enough_folds(folds, rows, at_least=2 if self.gate else 1)
         judged = self._judge_all(models, rows, folds)
         blend = find_blend(rows, folds, judged, gate=self.gate, temperature=self.temperature)
         self._keep(blend)
@@ -158,6 +172,7 @@ class JointStackingClassifier(JointClassifier):
 
     def _keep(self, blend: Blend) -> None:
         self.log_likelihoods_, self.log_likelihood_ = blend.alone, blend.log_likelihood
+        self.log_likelihood_error_ = blend.error
         self.gap_, self.gate_, self.tempering_ = blend.gap, blend.gate, blend.tempering
         self.reliability_ = blend.reliability
         self._blend = blend

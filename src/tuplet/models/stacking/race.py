@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from tuplet.core.typing import Floats
-from tuplet.local.cross_fitting import Fold
+from tuplet.local.cross_fitting import Fold, Positions, inner_folds
 from tuplet.models.mixture_weights import mixture_weights
 from tuplet.models.stacking.blend import Blend, find_blend
 from tuplet.models.stacking.candidates import Candidate
@@ -93,7 +93,7 @@ class Race:
         heavy = [entry for entry in self.running if not entry.candidate.light]
         self._judge([*self._heats(light, range(len(self.folds))), *self._heats(heavy, [0])])
         said = {entry.name: entry.held[0].log_prob for entry in self._with(1)}
-        self.running = self._best(said, self.folds[0].test_weight, "the first fold", _KEEP_LATE)
+        self.running = self._best(said, self.folds[0], "the first fold", _KEEP_LATE)
         self._sort()
         self._judge(self._heats(self.running, range(1, len(self.folds))))
         self._try_richer()
@@ -108,14 +108,14 @@ class Race:
         """Judge the candidates by the last third of some rows."""
         order = np.random.default_rng(0).permutation(len(self.rows))[:size]
         fold = _split(self.rows, order)
-        if not len(fold.test):  # hardly any of these rows have a weight
+        if fold is None:  # hardly any of these rows have a weight
             return
         said: dict[str, Floats] = {}
         for heat, held in self._judge([_Heat(entry, fold, size) for entry in self.running], 1 - _HEATS):
             heat.entry.log_likelihood = held.log_likelihood
             said[heat.entry.name] = held.log_prob
         n_kept = max(_KEEP, -(-len(said) // 2))
-        self.running = self._best(said, fold.test_weight, f"{size:,} rows", n_kept)
+        self.running = self._best(said, fold, f"{size:,} rows", n_kept)
 
     def _heats(self, entries: Sequence[Entry], numbers: Iterable[int]) -> list[_Heat]:
         """Return the folds of all rows that candidates have not run in yet, one fold after the other."""
@@ -161,7 +161,8 @@ class Race:
         best = numbers[-1] if numbers else 0
         for k in reversed(numbers[:-1]):
             gain = self._mixed(k, k) - self._mixed(best, k)
-            if gain_of(gain, self._weight(k)).is_clear:
+            tested = np.concatenate([fold.test for fold in self.folds[:k]])
+            if gain_of(gain, self._weight(k), self.rows.groups_of(tested)).is_clear:
                 best = k
         return best
 
@@ -180,10 +181,11 @@ class Race:
     def _with(self, k: int) -> list[Entry]:
         return [entry for entry in self.entries if all(f in entry.held for f in range(k))]
 
-    def _best(self, said: dict[str, Floats], weight: Floats, where: str, n_kept: int) -> list[Entry]:
+    def _best(self, said: dict[str, Floats], fold: Fold, where: str, n_kept: int) -> list[Entry]:
         """Return the best of those that ran, who has weight in a mixture of all, and who is cheap to keep."""
         if not said:
             return list(self.running)
+        weight, groups = fold.test_weight, self.rows.groups_of(fold.test)
         log_prob = np.stack(list(said.values()), axis=1)
         finite = np.asarray(np.isfinite(log_prob).all(axis=0))
         alone = np.where(finite, weight @ np.where(finite, log_prob, 0.0), -np.inf)
@@ -192,7 +194,8 @@ class Race:
             shares[finite] = mixture_weights(log_prob[:, finite], weight).weights
         places = np.argsort(np.argsort(-alone))
         behind = log_prob[:, [int(alone.argmax())]] - log_prob
-        clear = [not ok or gain_of(each, weight).is_clear for ok, each in zip(finite, behind.T, strict=True)]
+        gains = [gain_of(each, weight, groups) for each in behind.T]
+        clear = [not ok or gain.is_clear for ok, gain in zip(finite, gains, strict=True)]
         cheap = {entry.name for entry in self.running if self._is_cheap(entry)}
         kept = {
             name
@@ -303,13 +306,13 @@ def first_rows(n: int) -> list[int]:
     return sizes
 
 
-def _split(rows: Rows, some: Any) -> Fold:
-    """Return two thirds of some rows to learn from, and one third to be judged by."""
-    weights = np.ones(len(rows)) if rows.weights is None else rows.weights
-    some = some[weights[some] > 0]
-    cut = -(-2 * len(some) // 3)
-    train, test = some[:cut], some[cut:]
-    return Fold(train, None if rows.weights is None else weights[train], test, weights[test])
+def _split(rows: Rows, some: Positions) -> Fold | None:
+    """Return two thirds of some rows to learn from, and one third to be judged by; None if too few weigh."""
+    part = rows.take(some, None if rows.weights is None else rows.weights[some])
+    rng = np.random.default_rng(0)
+    for fold in inner_folds(None, part.codes, part.weights, 3, groups=part.groups, rng=rng):
+        return replace(fold, train=some[fold.train], test=some[fold.test])
+    return None
 
 
 def _judge(rows: Rows, model: Any, fold: Fold, tables: int) -> HeldOut:

@@ -54,7 +54,9 @@ def n_tables(cards: tuple[int, ...], n: int) -> int:
     return 0 if outcomes > OUTCOMES_LIMIT else min(n, _CELLS // outcomes)
 
 
-def find_power(table: Floats, codes: Codes, weights: Floats, cards: tuple[int, ...]) -> Tempering:
+def find_power(
+    table: Floats, codes: Codes, weights: Floats, cards: tuple[int, ...], groups: Codes | None = None
+) -> Tempering:
     """Power that maximises the held-out log-likelihood, and is kept only where it gains two standard errors.
 
     Parameters
@@ -65,16 +67,19 @@ def find_power(table: Floats, codes: Codes, weights: Floats, cards: tuple[int, .
         What was found; rows with missing labels are left out.
     weights : array, shape (n,)
     cards : tuple of int
+    groups : int array, shape (n,), optional
+        For the standard error of the gain.
     """
     known = (codes != UNKNOWN).all(axis=1)
     if known.sum() < 2:
         return Tempering()
     if not known.all():
         table, codes, weights = table[known], codes[known], weights[known]
+        groups = None if groups is None else groups[known]
     weights, found = weights / weights.sum(), _positions(codes, cards)
     seen = table[np.arange(len(table)), found]
     power = best_power(table, found, weights, bounds=_POWERS)
-    gain = gain_of(power * seen - _log_totals(table, power) - seen, weights)
+    gain = gain_of(power * seen - _log_totals(table, power) - seen, weights, groups)
     return Tempering(power, *gain) if gain.is_clear else Tempering()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -11,12 +11,10 @@ import numpy.typing as npt
 
 from tuplet.core.parallel import run_many
 from tuplet.core.typing import UNKNOWN, Codes, Floats
+from tuplet.local.penalties import ROUGHLY
 from tuplet.local.shifts import Shifts, log_proba
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
-
-ROUGHLY = 1e-3
-"""Tolerance of fits that are only compared: it changes held-out likelihoods by about 1e-4 for a row."""
 
 
 @dataclass(frozen=True)
@@ -176,18 +174,3 @@ def _residuals(codes: Codes, cards: Sequence[int], folds: Sequence[ScoringFold],
     truth = codes[:, i] == np.arange(cards[i])[:, None]
     residuals = np.where(codes[:, i] != UNKNOWN, truth - proba, 0.0)
     return residuals[1:] if cards[i] == 2 else residuals
-
-
-def best_on_grid(score: Callable[[float], float], grid: Sequence[float], start: int) -> float:
-    """Climb along a grid from one of its positions while the score rises; return where it is highest."""
-    values = {start: score(grid[start])}
-    for step in (1, -1):
-        at = start
-        while 0 <= at + step < len(grid):
-            values[at + step] = score(grid[at + step])
-            if values[at + step] <= values[at]:
-                break
-            at += step
-        if at != start:
-            break
-    return grid[max(values, key=lambda at: values[at])]

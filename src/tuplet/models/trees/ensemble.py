@@ -14,6 +14,7 @@ from tuplet.models.base import JointClassifier
 from tuplet.models.mixtures.base import mixture_of
 from tuplet.models.trees.learners import TREE_PARAMETERS, make_trees, random_tree
 from tuplet.models.trees.logistic import joints_of
+from tuplet.space.features.encoding import ColumnChoices
 from tuplet.space.features.inputs import Features, n_rows
 from tuplet.structure.parents import ParentSets
 
@@ -34,6 +35,9 @@ class TreeEnsembleClassifier(JointClassifier):
     parametrisation, C, C_shift, n_folds
         See `TreeClassifier`; folds are used to choose C and C_shift, on a sample of the rows if there are
         more than 32,768.
+    columns : mapping of names to kinds, or transformer, optional
+        What columns of X are if they are not what they seem, such as {"ward": "category"}, or a transformer
+        that makes numbers of X; see `FeatureEncoder`.
     random_state : int, Generator or None
         For the structures, and for what an `estimator` left open.
     n_jobs : int, optional
@@ -68,6 +72,7 @@ class TreeEnsembleClassifier(JointClassifier):
         C: float | Literal["auto"] = "auto",
         C_shift: float | Literal["auto"] = "auto",
         n_folds: int = 3,
+        columns: ColumnChoices = None,
         random_state: Seed = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -77,13 +82,14 @@ class TreeEnsembleClassifier(JointClassifier):
         self.C = C
         self.C_shift = C_shift
         self.n_folds = n_folds
+        self.columns = columns
         self.random_state = random_state
         self.n_jobs = n_jobs
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
         rng = np.random.default_rng(self.random_state)
         self.parents_ = _random_trees(self.space_.n_variables, self.n_trees, rng)
-        trees = make_trees(self, X, codes, sample_weight, rng)
+        trees = make_trees(self, X, codes, sample_weight, rng, groups=self._groups)
         self.C_, self.C_shared_, self.C_shift_ = trees.strengths
         self.components_ = tuple(
             trees.fit(parents, sample_weight).without_rows() for parents in self.parents_

@@ -21,7 +21,7 @@ from tuplet.structure.candidates import Family
 from tuplet.structure.parents import ParentSets
 
 TREE_PARAMETERS = declare(
-    "estimator n_folds random_state n_jobs",
+    "columns estimator n_folds random_state n_jobs",
     parametrisation=get_args(Parametrisation),
     C=("auto", Number(above=0)),
     C_shift=("auto", Number(above=0)),
@@ -76,6 +76,7 @@ def make_trees(
     rng: np.random.Generator,
     learnt: Floats | None = None,
     like: TreeLearner | None = None,
+    groups: Codes | None = None,
 ) -> TreeLearner:
     """Return the learner of trees for the settings of a model.
 
@@ -89,20 +90,22 @@ def make_trees(
         Shares of the rows to learn from; see `LogisticTreeLearner`.
     like : TreeLearner, optional
         An earlier learner, whose choices are kept.
+    groups : int array, shape (n,), optional
+        Rows of one group are held out together.
     """
     cards, n_folds = model.space_.cards, int(model.n_folds)
     if isinstance(like, _ClassifierTreeLearner):
-        return replace(like, X=X, codes=codes)
+        return replace(like, X=X, codes=codes, groups=groups)
     if model.estimator is None:
         # One C for all models without parents, unless held-out rows decide.
         strengths = (model.C, model.C, model.C_shift) if like is None else like.strengths
         screening = getattr(model, "screening", None)
         settings = TreeSettings(model.parametrisation, *strengths, n_folds, screening, model.n_jobs)
-        return LogisticTreeLearner(X, codes, cards, sample_weight, settings, learnt)
+        return LogisticTreeLearner(X, codes, cards, sample_weight, settings, learnt, groups)
     estimators = model._estimators(model.space_.names)
     seed = int(rng.integers(2**31 - 1))
     return _ClassifierTreeLearner(
-        X, codes, cards, estimators, model.parametrisation, n_folds, seed, model.n_jobs
+        X, codes, cards, estimators, model.parametrisation, n_folds, seed, model.n_jobs, groups
     )
 
 
@@ -179,6 +182,7 @@ class _ClassifierTreeLearner:
     n_folds : int
     seed : int
     n_jobs : int, optional
+    groups : int array, shape (n,), or None
     """
 
     X: Features
@@ -189,6 +193,7 @@ class _ClassifierTreeLearner:
     n_folds: int
     seed: int
     n_jobs: int | None
+    groups: Codes | None
 
     @property
     def strengths(self) -> tuple[None, None, None]:
@@ -232,6 +237,7 @@ class _ClassifierTreeLearner:
             score=score,
             n_folds=max(2, min(self.n_folds, len(self.codes))),
             sample_weight=weight,
+            groups=self.groups,
             n_jobs=self.n_jobs,
             random_state=self.seed,
         )

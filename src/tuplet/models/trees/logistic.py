@@ -9,20 +9,29 @@ from typing import Any, Literal, final
 
 import numpy as np
 
-from tuplet.core.typing import UNKNOWN, Codes, Floats
+from tuplet.core.typing import Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.joint.graph import FactorGraph
 from tuplet.joint.inference.factor import Factor
 from tuplet.local.columns import Prepared, PrincipalColumns, SparseColumns, StandardisedRows, prepare_columns
-from tuplet.local.cross_fitting import SAMPLE_SIZE, Fold, inner_folds, sample_weights
+from tuplet.local.cross_fitting import inner_folds
 from tuplet.local.families import Parametrisation
-from tuplet.local.shifts import Baseline, Shifts, bounded_log_proba, log_proba
-from tuplet.models.trees.edge_scores import (
+from tuplet.local.penalties import (
+    GRID,
+    N_JUDGED,
     ROUGHLY,
+    Shares,
+    Target,
+    best_on_grid,
+    choose_strength,
+    fold_shares,
+)
+from tuplet.local.row_samples import SAMPLE_SIZE, sample_rows
+from tuplet.local.shifts import Baseline, Shifts, bounded_log_proba
+from tuplet.models.trees.edge_scores import (
     EdgeScores,
     Mask,
     ScoringFold,
-    best_on_grid,
     blocks_of,
     columns_of,
     residual_scores,
@@ -30,12 +39,6 @@ from tuplet.models.trees.edge_scores import (
 )
 from tuplet.space.features.inputs import Features, take_rows
 from tuplet.structure.parents import ParentSets
-
-GRID = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
-"""Where C of the shared models and that of the shifts are looked for."""
-
-N_CHOSEN = 12
-"""Largest number of class variables by which they are chosen."""
 
 SCREEN_FROM, N_CANDIDATES, THRESHOLD = 25, 8, 2.0
 """With more class variables than this, "auto" fits to each child only its strongest candidates for a parent,
@@ -142,6 +145,7 @@ class TreeRows:
     codes : int array, shape (n, m)
     cards : tuple of int
     weight : array, shape (n,)
+    groups : int array, shape (n,), or None
     """
 
     X: Features
@@ -150,13 +154,14 @@ class TreeRows:
     codes: Codes
     cards: tuple[int, ...]
     weight: Floats
+    groups: Codes | None
 
     def take(self, rows: Codes, weight: Floats) -> TreeRows:
         """Return some rows (s,) with other weights (s,)."""
         with_mean = np.append(rows, len(self.leading) - 1)
         Z = self.Z.take(rows) if isinstance(self.Z, StandardisedRows) else self.Z[with_mean]
-        leading = self.leading[with_mean]
-        return TreeRows(take_rows(self.X, rows), Z, leading, self.codes[rows], self.cards, weight)
+        leading, groups = self.leading[with_mean], None if self.groups is None else self.groups[rows]
+        return TreeRows(take_rows(self.X, rows), Z, leading, self.codes[rows], self.cards, weight, groups)
 
     def fit_baseline(self, i: int, weight: Floats, C: float, **how: Any) -> Baseline:
         """Fit the model of a variable without parents; see `Baseline.fit`."""
@@ -179,10 +184,11 @@ class EdgeLearner:
         self._logits: dict[float, list[list[Floats]]] = {}
 
     @cached_property
-    def shares(self) -> list[tuple[Floats, Floats]]:
-        """Shares (n,) of the rows' weights from which each fold learns, and those held out."""
+    def shares(self) -> list[Shares]:
+        """What each fold learns from and holds out."""
         rows = self.rows
-        return _shares(inner_folds(rows.X, rows.codes, rows.weight, self.settings.n_folds), rows.weight)
+        folds = inner_folds(rows.X, rows.codes, rows.weight, self.settings.n_folds, groups=rows.groups)
+        return fold_shares(folds, rows.weight)
 
     def folds(self, C: float, C_shared: float) -> list[ScoringFold]:
         """Every fold with its models without parents."""
@@ -230,27 +236,14 @@ class EdgeLearner:
 
     def _best_alone(self) -> float:
         """Return the C with which the models without parents predict held-out rows best."""
-        rows, m = self.rows, len(self.rows.cards)
-        chosen = np.unique(np.linspace(0, m - 1, min(m, N_CHOSEN)).round().astype(int)).tolist()
-        last: dict[tuple[int, int], Baseline] = {}  # a neighbour's answer is a good start
-
-        def score_one(C: float, f: int, i: int) -> float:
-            kept, held = self.shares[f]
-            base = rows.fit_baseline(i, rows.weight * kept, C, tol=ROUGHLY, start=last.get((f, i)))
-            last[f, i] = base
-            judged = np.flatnonzero((rows.codes[:, i] != UNKNOWN) & (held > 0))
-            own = log_proba(base.logits(rows.Z), base.card)[rows.codes[judged, i], judged]
-            return float((rows.weight * held)[judged] @ own)
-
-        def score(C: float) -> float:
-            return sum(score_one(C, f, i) for f in range(len(self.shares)) for i in chosen)
-
-        return best_on_grid(score, GRID, GRID.index(0.03))
+        rows = self.rows
+        targets = [Target(y, card) for y, card in zip(rows.codes.T, rows.cards, strict=True)]
+        return choose_strength(rows.Z, targets, rows.weight, self.shares)
 
     def _likely_edges(self, C: float) -> Mask:
         """Return the edge that promises most for each of the children that promise most, (m, m)."""
         z = self._residual_scores(C)
-        chosen = np.argsort(-z.max(axis=0), kind="stable")[:N_CHOSEN]
+        chosen = np.argsort(-z.max(axis=0), kind="stable")[:N_JUDGED]
         likely = np.zeros(z.shape, dtype=bool)
         likely[z.argmax(axis=0)[chosen], chosen] = True
         return likely
@@ -301,6 +294,8 @@ class LogisticTreeLearner:
     learnt : array, shape (n,), optional
         Shares of the rows' weights from which baselines, C and the candidates are learnt; all of it by
         default.
+    groups : int array, shape (n,), optional
+        Rows of one group are held out together.
     """
 
     def __init__(
@@ -311,6 +306,7 @@ class LogisticTreeLearner:
         weight: Floats | None,
         settings: TreeSettings,
         learnt: Floats | None = None,
+        groups: Codes | None = None,
     ) -> None:
         self.settings = settings
         whole = np.ones(len(codes)) if weight is None else weight
@@ -318,7 +314,7 @@ class LogisticTreeLearner:
         self.columns = prepare_columns(X, whole)
         Z, leading = self.columns.prepare(X, with_mean=True)
         leading = leading if settings.is_split else np.zeros((len(leading), 0))
-        self.rows = TreeRows(X, Z, leading, np.ascontiguousarray(codes), tuple(cards), whole)
+        self.rows = TreeRows(X, Z, leading, np.ascontiguousarray(codes), tuple(cards), whole, groups)
         self._baselines: dict[tuple[int, bool], tuple[Baseline, Floats]] = {}
         self._shifts: dict[tuple[int, int | None], Shifts] = {}  # those of the rows' own weights
 
@@ -326,11 +322,8 @@ class LogisticTreeLearner:
     def sample(self) -> tuple[Codes, Floats]:
         """Positions of the rows that choose, and which shares of their weights do."""
         rows = self.rows
-        if len(rows.codes) <= SAMPLE_SIZE:
-            return np.arange(len(rows.codes)), np.ones(len(rows.codes))
-        taken = sample_weights(rows.X, rows.codes, rows.weight, SAMPLE_SIZE)
-        chosen = np.flatnonzero(taken > 0)
-        return chosen, taken[chosen] / rows.weight[chosen]
+        sample = sample_rows(rows.X, rows.codes, rows.weight, SAMPLE_SIZE)
+        return sample.rows, sample.shares(rows.weight)
 
     @cached_property
     def chooser(self) -> EdgeLearner:
@@ -385,8 +378,9 @@ class LogisticTreeLearner:
         )
         fitted = None if start or weight is not rows.weight else self._shifts.get((i, parent))
         if fitted is None:
-            C = self.strengths[2]
-            fitted = Shifts.fit(columns, given, y, blocks, q, card, weight, C=C, start=start)
+            # A step of EM need not reach the maximum, and the next one goes on from where it ends.
+            how: Any = {"C": self.strengths[2]} if start is None else {"C": self.strengths[2], "tol": ROUGHLY}
+            fitted = Shifts.fit(columns, given, y, blocks, q, card, weight, start=start, **how)
         if weight is rows.weight:
             self._shifts[i, parent] = fitted
         own = fitted.own_log_proba(columns, given, y, blocks, card)
@@ -402,18 +396,6 @@ class LogisticTreeLearner:
             base = self.rows.fit_baseline(i, self.rows.weight, self.strengths[shifted])
             self._baselines[i, shifted] = base, base.logits(self.rows.Z)
         return self._baselines[i, shifted]
-
-
-def _shares(folds: Sequence[Fold], weight: Floats) -> list[tuple[Floats, Floats]]:
-    """Return the shares (n,) of the rows' weights from which each fold learns, and those held out."""
-    answer = []
-    for fold in folds:
-        kept, held = np.zeros(len(weight)), np.zeros(len(weight))
-        assert fold.train_weight is not None
-        kept[fold.train] = fold.train_weight / weight[fold.train]
-        held[fold.test] = fold.test_weight / weight[fold.test]
-        answer.append((kept, held))
-    return answer
 
 
 def _nearest(C: float) -> int:

@@ -19,9 +19,13 @@ from tuplet.models.mixtures.base import GrownMixture, MakeSource, MapInference, 
 from tuplet.models.mixtures.growth import ComponentSource
 from tuplet.models.trees.learners import EDGE_PARAMETERS, TREE_PARAMETERS, TreeLearner, make_trees
 from tuplet.models.trees.logistic import joints_of
+from tuplet.space.features.encoding import ColumnChoices
 from tuplet.space.features.inputs import Features
 from tuplet.structure.parents import Edge, ParentSets, edges
 from tuplet.structure.trees import best_forest
+
+_N_LEFT_OUT = 24
+"""Edges of a forest that are left out in turn, where it has more."""
 
 _MAX_TRIES = 1000
 """Sets of edges to leave out that are tried in the search for a forest that is new."""
@@ -54,6 +58,9 @@ class TreeMixtureClassifier(GrownMixture):
     map_inference : {"exact", "annealing"}
         How the most probable combination is found: by branch and bound, with a proof or the statement that
         there is none, or by 150 random flips as in the paper, without one.
+    columns : mapping of names to kinds, or transformer, optional
+        What columns of X are if they are not what they seem, such as {"ward": "category"}, or a transformer
+        that makes numbers of X; see `FeatureEncoder`.
     random_state : int, Generator or None
         For annealing, and with an `estimator` for folds and for what it left open.
     n_jobs : int, optional
@@ -138,6 +145,7 @@ class TreeMixtureClassifier(GrownMixture):
         tol: float = 1e-4,
         max_iter: int = 50,
         map_inference: MapInference = "exact",
+        columns: ColumnChoices = None,
         random_state: Seed = None,
         n_jobs: int | None = None,
         progress: Show = "auto",
@@ -155,6 +163,7 @@ class TreeMixtureClassifier(GrownMixture):
         self.tol = tol
         self.max_iter = max_iter
         self.map_inference = map_inference
+        self.columns = columns
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.progress = progress
@@ -173,7 +182,8 @@ class TreeMixtureClassifier(GrownMixture):
         made: list[TreeLearner] = []
 
         def make(rows: TrainingRows, learnt: Floats | None) -> ComponentSource:
-            made.append(make_trees(self, *rows, rng, learnt, made[-1] if made else None))
+            given = rows.X, rows.codes, rows.weights, rng, learnt, made[-1] if made else None
+            made.append(make_trees(self, *given, rows.groups))
             self.C_, self.C_shared_, self.C_shift_ = made[-1].strengths
             return TreeSource(made[-1], *rules)
 
@@ -211,6 +221,8 @@ def new_forest(
     """Return the best forest of positive gains that is not among those seen; None if there is none.
 
     Forests come in descending order: the next best lacks some edge of those that were better. (Lawler 1972)
+    Of forests with many edges only those are left out whose children lose least with another parent, or none:
+    the search for a forest without each of 160 edges took longer than fitting it.
 
     Examples
     --------
@@ -239,6 +251,16 @@ def new_forest(
         _, banned, forest = heappop(queue)
         if forest not in seen:
             return forest
-        for edge in free(forest):
+        for edge in _cheapest(gains, free(forest)):
             look_at(tuple(sorted((*banned, edge))))
     return None
+
+
+def _cheapest(gains: Floats, some: set[Edge]) -> list[Edge]:
+    """Return the edges whose children lose least with their second best parent, or none."""
+    if len(some) <= _N_LEFT_OUT:
+        return sorted(some)
+    others = np.where(np.eye(len(gains), dtype=bool), 0.0, gains)
+    ordered = sorted(some)
+    losses = [gains[p, c] - max(0.0, np.delete(others[:, c], p).max()) for p, c in ordered]
+    return [ordered[k] for k in np.argsort(losses, kind="stable")[:_N_LEFT_OUT].tolist()]

@@ -18,6 +18,7 @@ from tuplet.models.base import JointClassifier
 from tuplet.models.explanation import LocalNetwork
 from tuplet.models.given_edges import Pairs, given_edges, given_parents
 from tuplet.models.trees.learners import EDGE_PARAMETERS, TREE_PARAMETERS, make_trees, random_tree
+from tuplet.space.features.encoding import ColumnChoices
 from tuplet.space.features.inputs import Features
 from tuplet.structure.parents import ParentSets
 from tuplet.structure.trees import best_forest
@@ -63,6 +64,9 @@ class TreeClassifier(JointClassifier):
         "random" draws a tree; given edges are taken as they are. Nothing is scored then.
     required, forbidden : sequence of (parent, child)
         Edges that must or must not be there, by names or positions of the class variables.
+    columns : mapping of names to kinds, or transformer, optional
+        What columns of X are if they are not what they seem, such as {"ward": "category"}, or a transformer
+        that makes numbers of X; see `FeatureEncoder`.
     random_state : int, Generator or None
         For a random tree, and with an `estimator` for folds and for what it left open.
     n_jobs : int, optional
@@ -123,6 +127,7 @@ class TreeClassifier(JointClassifier):
         structure: Literal["learn", "random"] | Pairs = "learn",
         required: Pairs = (),
         forbidden: Pairs = (),
+        columns: ColumnChoices = None,
         random_state: Seed = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -135,13 +140,14 @@ class TreeClassifier(JointClassifier):
         self.structure = structure
         self.required = required
         self.forbidden = forbidden
+        self.columns = columns
         self.random_state = random_state
         self.n_jobs = n_jobs
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
         rng = np.random.default_rng(self.random_state)
         rules, given = given_edges(self, most=1), self._given(rng)  # errors before any work
-        trees = make_trees(self, X, codes, sample_weight, rng)
+        trees = make_trees(self, X, codes, sample_weight, rng, groups=self._groups)
         self.C_, self.C_shared_, self.C_shift_ = trees.strengths
         self.gains_, self.scores_ = None, None
         if given is None:

@@ -16,6 +16,7 @@ from scipy import sparse
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.space.containers import listing
+from tuplet.space.features.dates import days
 from tuplet.space.features.inputs import (
     Features,
     as_floats,
@@ -25,7 +26,7 @@ from tuplet.space.features.inputs import (
     n_rows,
     unused,
 )
-from tuplet.space.features.nominal import Nominal, days
+from tuplet.space.features.nominal import Nominal
 
 _TOGETHER = 8
 """Columns of numbers that are copied at once: as many as share the lines that a processor reads."""
@@ -314,7 +315,8 @@ def _columns(X: Features, positions: Sequence[int]) -> Iterator[Any]:
 def _numbers(column: Any, dates: bool) -> Floats:
     if not isinstance(column, pd.Series):
         return np.asarray(column, dtype=float)
-    if dates:
+    # Dates that an encoder has turned into days are dates again for a model that was read from a .bif file.
+    if dates or kind_of(column) == "date":
         return days(column)
     if not holds_numbers(column):
         raise InputError(f"X must hold numbers in the column {str(column.name)!r}, as in fit.")

@@ -16,7 +16,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from tuplet.core.exceptions import InputError
-from tuplet.core.typing import Floats
+from tuplet.core.typing import Codes, Floats
 from tuplet.space.features.inputs import Features
 from tuplet.space.features.scaling import LimitedScaler
 
@@ -84,6 +84,19 @@ def weight_keys(estimator: Any) -> Iterator[str]:
         yield "sample_weight"
     elif hasattr(estimator, "estimator"):  # a search over parameters hands its fit arguments down
         yield from weight_keys(estimator.estimator)
+
+
+def group_arguments(estimator: Any, groups: Codes | None) -> dict[str, Codes]:
+    """Return the keyword arguments that carry groups (n,) into `estimator.fit`; none if it takes none."""
+    return {} if groups is None else dict.fromkeys(_group_keys(estimator), groups)
+
+
+def _group_keys(estimator: Any) -> Iterator[str]:
+    if isinstance(estimator, Pipeline):
+        for name, step in estimator.steps:
+            yield from (f"{name}__{key}" for key in _group_keys(step))
+    elif has_fit_parameter(estimator, "groups"):
+        yield "groups"
 
 
 def accepts(estimator: Any, kind: Literal["allow_nan", "sparse"]) -> bool:

@@ -1,10 +1,9 @@
-"""One column of a frame: dates as numbers, other values as codes, and their 0/1 columns."""
+"""One column of values as codes, and its 0/1 columns."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import UTC
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
@@ -12,43 +11,7 @@ import pandas as pd
 
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import UNKNOWN, Codes, Floats
-from tuplet.space.features.inputs import DATES, holds_numbers
-
-_LENGTHS = {"timedelta64", "timedelta"}
-"""What pandas calls columns of lengths of time."""
-
-
-def days(column: pd.Series) -> Floats:
-    """Return points in time as days since 1970 in UTC, and lengths of time as days; NaN where missing."""
-    kind = pd.api.types.infer_dtype(column, skipna=True)
-    if kind not in DATES and not column.isna().all():
-        raise InputError(f"X must hold dates in the column {str(column.name)!r}, as in fit.")
-    if kind in _LENGTHS:
-        return _in_days(pd.Series(pd.to_timedelta(column)))
-    if kind == "period":
-        return _in_days(_moments(pd.Series(pd.PeriodIndex(column).to_timestamp())))
-    return _in_days(_moments(column))
-
-
-def _moments(column: pd.Series) -> pd.Series:
-    """Return points in time as lengths of time since 1970 in UTC, by the second where they are far away."""
-    try:
-        moments = pd.to_datetime(pd.Series(column), utc=True)
-    except pd.errors.OutOfBoundsDatetime:  # objects, which older pandas counts in nanoseconds
-        moments = pd.Series([_second(value) for value in column], dtype="datetime64[s]").dt.tz_localize("UTC")
-    return moments - pd.Timestamp(0, tz="UTC").as_unit("s")
-
-
-def _second(value: Any) -> Any:
-    """Return a point in time without a zone, in UTC."""
-    if pd.isna(value):
-        return None
-    zone = getattr(value, "tzinfo", None)
-    return np.datetime64(value.astimezone(UTC).replace(tzinfo=None) if zone else value, "s")
-
-
-def _in_days(lengths: pd.Series) -> Floats:
-    return np.asarray(lengths.dt.total_seconds(), dtype=float) / 86_400
+from tuplet.space.features.inputs import holds_numbers
 
 
 @dataclass(frozen=True)
@@ -145,3 +108,49 @@ def _in_order(values: list[Any]) -> list[Any]:
         return sorted(values)
     except TypeError:
         return sorted(values, key=lambda value: (type(value).__name__, repr(value)))
+
+
+RARE = "(rare)"
+"""Stands for all values that are too rare for a column of their own."""
+
+
+@final
+@dataclass(frozen=True)
+class MergedValues:
+    """A column of values of which the rare ones are one value, as are those that training did not show.
+
+    Parameters
+    ----------
+    kept : tuple
+        The other values.
+    together : bool
+        Whether rare values are the value "(rare)"; otherwise they count as missing.
+    """
+
+    kept: tuple[Any, ...]
+    together: bool
+
+    def names(self, name: str) -> list[str]:
+        """Return the name of the column."""
+        return [name]
+
+    def read(self, column: pd.Series) -> list[Any]:
+        """Return the column as a pandas Categorical."""
+        codes, values = codes_and_values(column)
+        position = {value: code for code, value in enumerate(self.kept)}
+        rare = len(self.kept) if self.together else UNKNOWN
+        table = np.array([*(position.get(value, rare) for value in values), UNKNOWN], dtype=np.intp)
+        categories = pd.Index([*self.kept, *[RARE] * self.together], dtype=object)
+        return [pd.Categorical.from_codes(table[codes], categories=categories)]
+
+
+def merge_rare(column: pd.Series, floor: float, most: int) -> MergedValues:
+    """Keep the values that occur in so many rows, `floor`, and of these the `most` frequent ones."""
+    codes, values = codes_and_values(column)
+    counts = np.bincount(codes[codes != UNKNOWN], minlength=len(values))
+    order = np.argsort(-counts, kind="stable")[:most]
+    frequent = set(order[counts[order] >= max(1, floor)].tolist())
+    kept = [value for code, value in enumerate(values) if code in frequent]
+    declared = isinstance(column.dtype, pd.CategoricalDtype)
+    rest = counts.sum() - sum(int(counts[code]) for code in frequent)
+    return MergedValues(tuple(kept if declared else _in_order(kept)), bool(rest >= max(1, floor)))

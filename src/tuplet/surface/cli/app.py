@@ -53,6 +53,20 @@ Settings = Annotated[
     typer.Option("--set", help="Parameter of the model as parameter=value; may be repeated."),
 ]
 Rules = Annotated[Path | None, typer.Option(help="File of expert rules: one rule per line, or JSON.")]
+Groups = Annotated[
+    str | None,
+    typer.Option(
+        "--groups",
+        help="Column of groups (such as patients), no feature; a group is never split between folds.",
+    ),
+]
+Time = Annotated[
+    str | None,
+    typer.Option(
+        "--time",
+        help="Column of numbers or dates, no feature; rows that are held out are later than the others.",
+    ),
+]
 Seed = Annotated[
     int, typer.Option(min=0, help="Random seed. Results are reproducible unless a time limit is reached.")
 ]
@@ -105,12 +119,14 @@ def fit(
     time_budget: Annotated[float, typer.Option(min=0.1, help="Seconds for the model 'auto'.")] = 60.0,
     settings: Settings = None,
     rules: Rules = None,
+    groups: Groups = None,
+    time: Time = None,
     ignore: Ignore = None,
     seed: Seed = 0,
     format: Format = None,
 ) -> None:
     """Fit a model to a table and save it."""
-    from tuplet.surface.cli.fitting import fit_file
+    from tuplet.surface.cli.fitting import fit_file, split_by_time
     from tuplet.surface.cli.tables import read_data
 
     require_output(out_file, data, rules)
@@ -122,7 +138,9 @@ def fit(
         random_state=seed,
         time_budget=time_budget,
     )
-    fit_file(read_data(data, targets, ignore, format), chosen, out_file)
+    if time is not None:
+        split_by_time(chosen, model, groups)
+    fit_file(read_data(data, targets, ignore, format, groups, time), chosen, out_file)
 
 
 @app.command()
@@ -202,10 +220,8 @@ def compare(
         ),
     ] = "prior,independent,chain,powerset,chain:extra-trees",
     folds: Annotated[int, typer.Option(min=2, help="Number of cross-validation folds.")] = 5,
-    groups: Annotated[
-        str | None,
-        typer.Option(help="Column of groups (such as patients); a group is never split between folds."),
-    ] = None,
+    groups: Groups = None,
+    time: Time = None,
     peers: Annotated[
         bool, typer.Option("--peers", help="Also compare with classifiers of scikit-learn.")
     ] = False,
@@ -238,8 +254,9 @@ def compare(
         raise InputError("--models: name at least one model.")
     compare_models(
         chosen,
-        read_data(data, targets, ignore, format, groups),
+        read_data(data, targets, ignore, format, groups, time),
         folds=folds,
+        by_time=time is not None,
         peers=peers,
         n_jobs=jobs,
         cache=cache,

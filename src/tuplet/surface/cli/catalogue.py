@@ -66,7 +66,8 @@ MODELS: dict[str, Choice] = {
 
 ESTIMATORS: dict[str, Choice] = {
     "logistic": Choice(
-        "tuplet.default_estimator", "logistic regression of imputed and standardised features"
+        "tuplet.default_estimator",
+        "logistic regression of imputed and standardised features, its penalty chosen by held-out rows",
     ),
     "forest": Choice(
         "sklearn.ensemble.RandomForestClassifier", "random forest of 200 trees", {"n_estimators": 200}

@@ -19,6 +19,7 @@ from tuplet.io.tables.parquet import write_parquet
 from tuplet.io.tables.source import suffix_format
 from tuplet.io.tables.table import all_columns
 from tuplet.io.tables.text import MISSING
+from tuplet.space.labels import is_ordered
 from tuplet.space.words import clip, column_kind, first_words, values_text
 from tuplet.surface.cli.terminal import print_table, print_text, print_warning, result_console
 
@@ -165,7 +166,7 @@ def _more(n: int) -> None:
 
 
 def _labels(column: pd.Series) -> dict[str, Any]:
-    counts = column.value_counts()
+    counts = column.value_counts(sort=not is_ordered(column.dtype))
     return {"counts": {str(k): int(v) for k, v in counts.items()}, "missing": int(column.isna().sum())}
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import is_string_dtype
+from sklearn.model_selection import TimeSeriesSplit
 
 from tuplet.core.exceptions import InputError
 from tuplet.evaluate.compare import compare
@@ -31,12 +31,6 @@ from tuplet.surface.cli.terminal import print_hint, print_table, print_text, pri
 
 _MEMBERS = 8
 
-_NEARLY = 0.9
-"""Share of numbers above which the other values of a column are reported."""
-
-_FEW = 20
-"""Rows up to which a text column with distinct values is not reported."""
-
 _SCORES = {
     "exact_match": "rows with all labels correct (subset decision)",
     "hamming_score": "correct labels",
@@ -46,15 +40,17 @@ _SCORES = {
     "top_3_accuracy": "rows whose labels are among the 3 most probable",
 }
 
+_ORDERED = {"neg_ranked_probability_score": "minus the error of cumulative probabilities"}
+"""Scores that are added where class variables are ordered."""
+
 
 def fit_file(data: Dataset, model: Any, target: str) -> None:
     """Fit a model, save it and print a summary."""
     n, d = data.X.shape
     names = first_words([str(name) for name in data.Y], ", ", 60)
     print_text(f"{data.name}: {n:,} rows, {d:,} feature{'s' * (d != 1)}, class variables {names}")
-    _warn_of_names(data)
     require_skops()  # before the fit, which may take long
-    model.fit(data.X, data.Y)
+    model.fit(data.X, data.Y, groups=data.groups)
     save_model(model, target)
     _describe(model)
     size = Path(target).expanduser().stat().st_size
@@ -62,30 +58,21 @@ def fit_file(data: Dataset, model: Any, target: str) -> None:
     print_hint(f"Next: tuplet predict {target} NEW.csv --top-k 3 --out predictions.csv")
 
 
-def _warn_of_names(data: Dataset) -> None:
-    """Warn about columns that identify rows, and about columns of numbers with a few other values."""
-    for name, column in data.X.items():
-        odd = _odd_among_numbers(column)
-        if odd:
-            print_warning(
-                f"the column {str(name)!r} holds numbers, but also {listing(odd, 3)}, so it is treated as"
-                " categorical; leave fields empty if values are missing."
-            )
-        if column.dtype.kind == "O" and len(column) > _FEW and column.dropna().is_unique:
-            print_warning(
-                f"the column {str(name)!r} has a different text in every row and cannot help with new rows;"
-                f" --ignore {name} excludes it."
-            )
+def split_by_time(model: Any, name: str, groups: str | None) -> None:
+    """Have a model hold out rows that come after those it is fitted to."""
+    _require_one_of(groups)
+    cv = model.get_params(deep=False).get("cv")
+    if cv is None:
+        raise InputError(
+            f"--time: the model {name!r} has no parameter cv; use --model auto, or judge models by"
+            " tuplet compare --time."
+        )
+    model.set_params(cv=TimeSeriesSplit(cv if isinstance(cv, int) else 5))
 
 
-def _odd_among_numbers(column: pd.Series) -> list[str]:
-    """Return the texts in a column of which nearly all values are numbers."""
-    if not is_string_dtype(column.dtype) or isinstance(column.dtype, pd.CategoricalDtype):
-        return []
-    known = column.dropna().astype(str)
-    strange = known[pd.to_numeric(known, errors="coerce").isna()]
-    many = len(known) - len(strange)
-    return strange.unique().tolist() if len(strange) and many > _NEARLY * len(known) else []
+def _require_one_of(groups: Any) -> None:
+    if groups is not None:
+        raise InputError("--time and --groups cannot be used together; choose how rows are held out.")
 
 
 def _describe(model: Any) -> None:
@@ -101,7 +88,8 @@ def _describe(model: Any) -> None:
             print_table("", ["model", "weight", "held-out log-likelihood"], rows)
     likelihood = getattr(model, "log_likelihood_", None)
     if isinstance(likelihood, float) and not isnan(likelihood):
-        print_text(f"Held-out joint log-likelihood: {likelihood:.3f} per row.")
+        error = getattr(model, "log_likelihood_error_", 0.0)
+        print_text(f"Held-out joint log-likelihood: {likelihood:.3f} per row (standard error {error:.3f}).")
     rules = getattr(model, "rules_", None)
     if rules:
         print_text(f"{len(rules)} rule{'s' * (len(rules) != 1)}:\n{rules.to_text()}")
@@ -116,7 +104,8 @@ def _size_text(n_bytes: int) -> str:
 
 def _scores_of(answer: CachedPrediction, X: Any, Y: pd.DataFrame) -> dict[str, float]:
     """Return the scores of a prediction on labelled rows."""
-    return {name: float(get_scorer(name)(answer, X, Y)) for name in _SCORES}
+    names = _SCORES | _ORDERED if any(answer.prediction.space.ordered) else _SCORES
+    return {name: float(get_scorer(name)(answer, X, Y)) for name in names}
 
 
 def evaluate_model(model: Any, path: str, format: str | None, as_json: bool) -> None:
@@ -134,10 +123,9 @@ def evaluate_model(model: Any, path: str, format: str | None, as_json: bool) -> 
     frequencies = training_frequencies(model)
     floor = {} if frequencies is None else _scores_of(CachedPrediction(frequencies, X), X, Y)
     console = result_console()
-    rows = [
-        (name, about, f"{ours[name]:.3f}", f"{floor[name]:.3f}" if floor else "unknown")
-        for name, about in _SCORES.items()
-    ]
+    about = _SCORES | _ORDERED
+    beside = {name: f"{floor[name]:.3f}" if name in floor else "unknown" for name in ours}
+    rows = [(name, about[name], f"{ours[name]:.3f}", beside[name]) for name in ours]
     where = "standard input" if path == "-" else path
     print_table(f"{where}: {len(Y):,} rows", ["score", "meaning", "model", "baseline"], rows, left=2)
     accuracies = [(name, f"{value:.3f}") for name, value in sorted(each.items(), key=lambda pair: pair[1])]
@@ -176,6 +164,7 @@ def compare_models(
     data: Dataset,
     *,
     folds: int,
+    by_time: bool,
     peers: bool,
     n_jobs: int,
     cache: Path | None,
@@ -183,14 +172,19 @@ def compare_models(
     page: str | None,
     seed: int,
 ) -> None:
-    """Cross-validate models on one table, print the scores and write the page."""
+    """Cross-validate models on one table, print the scores and write the page.
+
+    With `by_time`, the rows are in the order of time, and each fold is tested on rows after its own.
+    """
+    if by_time:
+        _require_one_of(data.groups)
     if peers:
         models = {**models, **default_peers(optional=False)}
     scores = ["exact_match", "hamming_score", "joint_log_likelihood", "marginal_log_likelihood"]
     result = compare(
         models,
         {data.name: data},
-        cv=folds,
+        cv=TimeSeriesSplit(folds) if by_time else folds,
         scores=scores,
         n_jobs=n_jobs,
         cache=cache,

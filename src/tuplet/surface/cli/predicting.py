@@ -280,6 +280,7 @@ def _labels(console: Any, prediction: JointPrediction) -> None:
     rows = []
     for j, chances in enumerate(tables):
         order = np.argsort(-chances, kind="stable")[:_LABELS]
+        order = np.sort(order) if prediction.space.ordered[j] else order
         texts = [str(label) for label in prediction.space.decode_column(j, order)]
         for i, (text, c) in enumerate(zip(texts, order, strict=True)):
             p = float(chances[c])

@@ -9,6 +9,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from pandas.api.types import is_string_dtype
 
@@ -25,20 +26,46 @@ _BLOCK = 2_000_000
 
 
 def read_data(
-    path: str, targets: str | None, ignore: str | None, format: str | None, groups: str | None = None
+    path: str,
+    targets: str | None,
+    ignore: str | None,
+    format: str | None,
+    groups: str | None = None,
+    time: str | None = None,
 ) -> Dataset:
-    """Read a table without the ignored columns and the column of groups."""
+    """Read a table without the ignored columns and those of groups and of time, by which rows are sorted."""
     data = read_table(path, targets=split_names(targets) or None, format=format)
     left_out = split_names(ignore)
     lacking = [name for name in left_out if name not in data.X]
     if lacking:
         raise InputError(f"--ignore: {path!r} has no feature {lacking[0]!r}; check its name.")
-    if groups is not None and groups not in data.X:
-        raise InputError(f"--groups: {path!r} has no column {groups!r} besides the class variables.")
-    X = data.X.drop(columns=[*left_out, *([] if groups is None or groups in left_out else [groups])])
+    special = {"--groups": groups, "--time": time}
+    for option, name in special.items():
+        if name is not None and name not in data.X:
+            raise InputError(f"{option}: {path!r} has no column {name!r} besides the class variables.")
+    named = [name for name in special.values() if name is not None]
+    X = data.X.drop(columns=list({*left_out, *named}))
     if not X.shape[1]:
         raise InputError(f"{path!r} has no columns besides the class variables; features are needed.")
-    return replace(data, X=X, groups=None if groups is None else data.X[groups].to_numpy())
+    whole = replace(data, X=X, groups=None if groups is None else data.X[groups].to_numpy())
+    return whole if time is None else _in_order(whole, data.X[time])
+
+
+def _in_order(data: Dataset, time: pd.Series) -> Dataset:
+    """Return the rows of a table from the earliest to the latest."""
+    if time.isna().any():
+        raise InputError(f"--time: {int(time.isna().sum())} rows have no value in {time.name!r}.")
+    if not (pd.api.types.is_numeric_dtype(time) or pd.api.types.is_datetime64_any_dtype(time)):
+        raise InputError(
+            f"--time: the column {time.name!r} holds neither numbers nor dates; write dates as 2026-01-31."
+        )
+    order = np.argsort(time.to_numpy(), kind="stable")
+    X, Y = (table.iloc[order].reset_index(drop=True) for table in (data.X, data.Y))
+    rest: dict[str, Any] = {
+        name: None if (values := getattr(data, name)) is None else np.asarray(values)[order]
+        for name in ("train", "folds", "groups")
+    }
+    return replace(data, X=X, Y=Y, **rest)
 
 
 def read_data_or_all(path: str, targets: str | None, format: str | None) -> Dataset:

@@ -29,6 +29,8 @@ def space_section(space: ClassSpace, codes: Codes | None) -> Section:
     if codes is None or not is_yes_no(space):
         columns["labels"] = list(space.cards)
         columns["which"] = [words_of(values.tolist()) for values in space.categories]
+    if any(space.ordered):
+        columns["ordered"] = ["yes" if is_in else "no" for is_in in space.ordered]
     tables = []
     if codes is not None:
         columns |= _yes_columns(codes) if is_yes_no(space) else _often_columns(space, codes)

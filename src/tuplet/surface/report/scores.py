@@ -13,7 +13,7 @@ from tuplet.losses.base import Loss
 from tuplet.losses.registry import get_loss
 from tuplet.metrics.calibration import expected_calibration_error, marginal_calibration, mode_calibration
 from tuplet.metrics.decisions import exact_match, hamming_score, mean_loss
-from tuplet.metrics.probabilities import joint_log_loss, marginal_log_loss
+from tuplet.metrics.probabilities import joint_log_loss, marginal_log_loss, ranked_probability_score
 from tuplet.prediction.joint import JointPrediction
 from tuplet.prediction.queries import estimate_text
 from tuplet.prediction.reliability import coverage_curve
@@ -85,6 +85,8 @@ def _scores(space: ClassSpace, loss: str | Loss) -> list[tuple[str, str, Any]]:
             lambda Y, p: expected_calibration_error(marginal_calibration(Y, p)),
         ),
     ]
+    if any(space.ordered):
+        scores.append(("ranked probability score per label", "lower", ranked_probability_score))
     chosen = get_loss(loss)
     if chosen.name not in ("hamming", "subset"):
         what = f"mean {chosen.name} loss of decisions for it"

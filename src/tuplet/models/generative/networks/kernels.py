@@ -5,8 +5,9 @@ over the cells and configurations of its table of counts. A search needs, again 
 that would improve a family, best first: it is made once per family (`_expand`), found again by the hash of
 the set (a random word per variable, combined by exclusive or), and kept in a pool that is emptied when full.
 
-There are two ways to count: cells as bit sets over the rows, intersected with those of a further parent,
-where tables are small; otherwise rows sorted by configuration, one small table after the other.
+There are three ways to count: cells as bit sets over the rows, intersected with those of a further parent,
+where tables are small; one table that is filled row by row where it has no more cells than there are rows;
+otherwise rows sorted by configuration, one small table after the other.
 """
 
 from __future__ import annotations
@@ -225,6 +226,41 @@ def _score_bits(
 
 
 @inner()
+def _cells_of_rows(data: Data, child: int, parents: Ints) -> npt.NDArray[np.int32]:
+    """Return the cell of each row in the table (*parents, child) of a family, -1 where a value is missing."""
+    n = data.columns.shape[1]
+    cells = np.zeros(n, np.int32)
+    for k in range(len(parents) + 1):
+        v = parents[k] if k < len(parents) else child
+        r = np.int32(data.cards[v])
+        for i in range(n):
+            value = data.columns[v, i]
+            cells[i] = cells[i] * r + value if cells[i] >= 0 and value >= 0 else np.int32(-1)
+    return cells
+
+
+@inner()
+def _score_table(
+    data: Data, child: int, j: int, cells: npt.NDArray[np.int32], table: Floats, prior: float, above: float
+) -> float:
+    """Score of a family with one more parent j (itself for none), by one table, which is zero afterwards."""
+    r, width = data.cards[child], 1 if j == child else data.cards[j]
+    weighted = len(data.weights) > 0
+    for i in range(len(cells)):
+        value = 0 if j == child else data.columns[j, i]
+        if cells[i] >= 0 and value >= 0:
+            table[cells[i] * width + value] += data.weights[i] if weighted else 1.0
+    total = 0.0
+    for configuration in range(0, len(table), r * width):
+        for value in range(width):
+            together = 0.0
+            for c in range(configuration + value, configuration + r * width, width):
+                together += table[c]
+            total -= _term(together, data, above)
+    return total + _drain(table, data, prior)
+
+
+@inner()
 def _sort_rows(data: Data, child: int, parents: Ints) -> tuple[Ints, Ints]:
     """Return the complete rows of a family, sorted by configuration, and where each configuration starts."""
     n = data.columns.shape[1]
@@ -346,15 +382,21 @@ def candidate_scores(
     cells, owner, count = np.empty((0, 0), np.uint64), np.empty(0, np.int64), np.empty(0, np.int64)
     if few:
         cells, owner, count = _split_cells(data, child, parents)
-    largest, sort = 1, gaps or not few
+    n = data.columns.shape[1]
+    largest, fill, sort = 1, q * r <= n and not few, gaps or q * r > n
     for j in range(len(wanted)):
         if wanted[j]:
+            dense, counted = q * r * data.cards[j] <= n, few and len(cells) * (data.cards[j] - 1) <= CHEAP
             largest = max(largest, data.cards[j])
-            sort = sort or data.missing[j] or len(cells) * (data.cards[j] - 1) > CHEAP
-    rows, starts = np.empty(0, np.int64), np.empty(0, np.int64)
+            fill = fill or (dense and not counted)
+            sort = sort or data.missing[j] or not (dense or counted)
+    rows, starts, where = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int32)
     if sort:
         rows, starts = _sort_rows(data, child, parents)
+    if fill:
+        where = _cells_of_rows(data, child, parents)
     table, sums, left = np.zeros(r * largest), np.zeros(largest), np.empty(len(cells), np.int64)
+    whole = np.zeros(int(q) * r * largest if fill else 0)
     fine = data.penalty * (r - 1)
     raw = own = 0.0
     for t in range(-1, len(wanted)):  # first the family as it is
@@ -371,6 +413,8 @@ def candidate_scores(
         prior = _cell_prior(data, wider, r)
         if few and (plain or len(cells) * (data.cards[j] - 1) <= CHEAP):
             score = _score_bits(data, child, j, cells, owner, count, prior, r * prior, left)
+        elif wider * r <= n:
+            score = _score_table(data, child, j, where, whole[: int(wider) * r], prior, r * prior)
         else:
             score = _score_rows(data, child, j, rows, starts, prior, r * prior, table, sums)
         if plain:
@@ -445,31 +489,29 @@ def _find(data: Data, pool: Pool, child: int, key: np.uint64, parents: Ints) -> 
 
 
 @inner()
-def _fill_cost(near: Bools, v: int) -> int:
-    """Return the edges that eliminating v adds, and its neighbours, as one number to be compared."""
+def _fill_cost(near: Bools, v: int, around: Ints) -> int:
+    """See `tuplet.structure.kernels`: edges that eliminating v adds, and its neighbours, as one number."""
     degree = missing = 0
     for a in range(len(near)):
         if near[v, a]:
+            for k in range(degree):
+                missing += not near[a, around[k]]
+            around[degree] = a
             degree += 1
-            for b in range(a):
-                missing += near[v, b] and not near[a, b]
     return missing * len(near) + degree
 
 
-@entry("b2 i")
-def width_of(graph: Bools, limit: int) -> int:
-    """Min-fill width of an undirected graph (s, s): fewest new edges, fewest neighbours, lowest index.
-
-    The answer is some number above the limit as soon as it is known to be above it.
-    """
+@inner()
+def _width_of(graph: Bools, limit: int) -> int:
+    """See `tuplet.structure.kernels.width_of`; once more, since kernels call only what their own file has."""
     s = len(graph)
     near = np.empty((s, s), np.bool_)
     for a in range(s):
         for b in range(s):
             near[a, b] = graph[a, b]
-    cost, touched = np.empty(s, np.int64), np.empty(s, np.bool_)
+    cost, touched, around = np.empty(s, np.int64), np.empty(s, np.bool_), np.empty(s, np.int64)
     for v in range(s):
-        cost[v] = _fill_cost(near, v)
+        cost[v] = _fill_cost(near, v, around)
     width = 0
     for _ in range(s):
         v = 0
@@ -493,7 +535,7 @@ def width_of(graph: Bools, limit: int) -> int:
         cost[v] = 1 << 60
         for u in range(s):
             if touched[u] and cost[u] < 1 << 60:
-                cost[u] = _fill_cost(near, u)
+                cost[u] = _fill_cost(near, u, around)
     return width
 
 
@@ -527,7 +569,7 @@ def _fits_width(rules: Rules, label: Ints, graph: Bools, clique: Ints, n: int, j
                     member[b] == j and member[a] == clique[c]
                 )
                 part[a, b] = part[a, b] or joined
-    return width_of(part, rules.max_width) <= rules.max_width
+    return _width_of(part, rules.max_width) <= rules.max_width
 
 
 @inner()

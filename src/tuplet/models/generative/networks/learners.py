@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -80,7 +82,10 @@ def default_criterion(structure: Structure) -> Criterion:
 
 
 def learn_structure(
-    scorer: CountScorer, structure: Structure = "cb-obs", options: LearnerOptions | None = None
+    scorer: CountScorer,
+    structure: Structure = "cb-obs",
+    options: LearnerOptions | None = None,
+    sample: CountScorer | None = None,
 ) -> ThreePartGraph:
     """Learn the graph of a generative classifier.
 
@@ -90,6 +95,9 @@ def learn_structure(
         Rows of classes and features, and the criterion; its `max_parents` bounds all parents of a node.
     structure : {"cb-obs", "tree-tree", "polytree-polytree", "pure-filter", "small-tw"}
     options : LearnerOptions, optional
+    sample : CountScorer, optional
+        "cb-obs": some of the rows, by which a good order is searched; a short search by all rows starts from
+        it. See `CountScorer.sample`.
 
     Examples
     --------
@@ -99,7 +107,7 @@ def learn_structure(
     ((), (0,), (0,), (0,))
     """
     options = LearnerOptions() if options is None else options
-    return ThreePartGraph(_parents(scorer, structure, options), scorer.n_classes)
+    return ThreePartGraph(_parents(scorer, structure, options, sample), scorer.n_classes)
 
 
 class Ordered(NamedTuple):
@@ -156,6 +164,7 @@ def search_network(
     moves: Literal["insertions", "swaps"] = "insertions",
     n_starts: int = 3,
     random_state: Seed = None,
+    start: Sequence[int] | None = None,
 ) -> Ordered:
     """Search the order whose `greedy_network` scores most: tabu search, with restarts.
 
@@ -174,6 +183,8 @@ def search_network(
     n_starts : int
         Random orders to start from.
     random_state : int, Generator or None
+    start : sequence of int, optional
+        A good order, to be improved by one search; nothing starts from random orders then.
 
     Examples
     --------
@@ -188,10 +199,12 @@ def search_network(
     search = search_insertions if moves == "insertions" else search_swaps
     d, n = scorer.n_classes, scorer.n_variables
     best, top = np.empty(0, np.int64), -np.inf
-    for start in range(n_starts + _N_RESTARTS):
-        if start and task.pool.used[2] > _MOST_WORK:
+    for number in range(n_starts + _N_RESTARTS if start is None else 1):
+        if number and task.pool.used[2] > _MOST_WORK:
             break
-        if start < n_starts:
+        if start is not None:
+            order = np.array(start, dtype=np.int64)
+        elif number < n_starts:
             order = np.concatenate([rng.permutation(d), d + rng.permutation(n - d)])
         else:
             order = _perturbed(best, d, rng)
@@ -202,7 +215,9 @@ def search_network(
     return _from_order(scorer, task, best)
 
 
-def _parents(scorer: CountScorer, structure: Structure, options: LearnerOptions) -> ParentSets:
+def _parents(
+    scorer: CountScorer, structure: Structure, options: LearnerOptions, sample: CountScorer | None
+) -> ParentSets:
     if structure == "tree-tree":
         return learn_tree_tree(scorer)
     if structure == "polytree-polytree":
@@ -212,14 +227,16 @@ def _parents(scorer: CountScorer, structure: Structure, options: LearnerOptions)
     if structure == "small-tw":
         width = _SMALL if options.max_width is None else options.max_width
         return learn_small_width(scorer, max_width=width)
-    return search_network(
-        scorer,
+    search = partial(
+        search_network,
         max_component=options.max_component,
         max_width=options.max_width,
         moves=options.moves,
         n_starts=options.n_starts,
         random_state=options.random_state,
-    ).parents
+    )
+    start = None if sample is None else search(sample).order
+    return search(scorer, start=start).parents
 
 
 def _perturbed(order: Ints, d: int, rng: np.random.Generator) -> Ints:

@@ -12,7 +12,14 @@ import numpy.typing as npt
 
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import UNKNOWN, Codes, Floats, Seed
-from tuplet.models.generative.networks.kernels import FEW_CELLS, STEP, Data, Pool, candidate_scores
+from tuplet.models.generative.networks.kernels import (
+    FEW_CELLS,
+    LIKELIHOOD,
+    STEP,
+    Data,
+    Pool,
+    candidate_scores,
+)
 
 Criterion: TypeAlias = Literal["bic", "aic", "k2", "bdeu", "likelihood"]
 """Scores by name; see `CountScorer`."""
@@ -81,7 +88,7 @@ class CountScorer:
             raise InputError(f"CountScorer: equivalent_size must be above 0, found {equivalent_size!r}.")
         self.n_variables, self.n_classes = codes.shape[1], n_classes
         self.criterion, self.max_parents = criterion, max_parents
-        total = float(len(codes)) if sample_weight is None else float(sample_weight.sum())
+        self.n_rows = total = float(len(codes)) if sample_weight is None else float(sample_weight.sum())
         columns = np.ascontiguousarray(codes.T, dtype=np.int32)
         counts = np.arange(len(codes) + 1.0)
         self.data = Data(
@@ -113,6 +120,29 @@ class CountScorer:
         plain.data = self.data._replace(kind=0, penalty=0.0, alone=np.zeros(self.n_variables))
         plain._score_alone()
         return plain
+
+    def sample(self, rows: npt.NDArray[np.intp], sample_weight: Floats | None = None) -> CountScorer:
+        """Return a scorer of some rows, with weights of their own, that estimates the scores of all rows.
+
+        A fitted parameter raises the likelihood by 1/2 on average, whether or not it is needed. So with s
+        times as many rows the penalised likelihood is expected to be s (L - f / 2) + f / 2 - c f, where L is
+        that of the sample and f the number of free parameters; c is the penalty for all rows. Divided by s,
+        this is L with the penalty 1/2 + (c - 1/2) / s. Marginal likelihoods ("k2", "bdeu") are taken as they
+        are: configurations without rows cost them nothing, so a lower penalty would reward those.
+        """
+        part = CountScorer(
+            self.data.columns[:, rows].T.astype(np.intp),
+            self.cards,
+            self.n_classes,
+            criterion=self.criterion,
+            sample_weight=sample_weight,
+            max_parents=self.max_parents,
+            equivalent_size=self.data.prior if self.criterion == "bdeu" else 10.0,
+        )
+        if self.data.kind == LIKELIHOOD:
+            scale = self.n_rows / part.n_rows
+            part.data = part.data._replace(penalty=0.5 + (self.data.penalty - 0.5) / scale)
+        return part
 
     def _score_alone(self) -> None:
         """Learn the score of every variable without parents on its known rows, which gaps are measured by."""

@@ -10,8 +10,8 @@ from scipy.sparse.csgraph import minimum_spanning_tree
 from scipy.stats import chi2
 
 from tuplet.core.typing import Floats
-from tuplet.models.generative.networks.kernels import width_of
 from tuplet.models.generative.networks.scores import CountScorer
+from tuplet.structure.kernels import width_of
 from tuplet.structure.parents import Edge, ParentSets
 from tuplet.structure.trees import best_forest
 

@@ -126,12 +126,15 @@ class Evidence:
     weights : array, shape (n,)
     given : tuple of RuleFactor
         Rules that hold whatever is learned.
+    groups : int array, shape (n,), optional
+        Rows of one group are held out together.
     """
 
     log_beliefs: tuple[Floats, ...]
     codes: Codes
     weights: Floats
     given: tuple[RuleFactor, ...] = ()
+    groups: Codes | None = None
 
     @cached_property
     def cards(self) -> tuple[int, ...]:
@@ -156,7 +159,10 @@ class Evidence:
     def rows(self, rows: npt.NDArray[np.intp]) -> Evidence:
         """Return some rows."""
         tables = tuple(table[rows] for table in self.log_beliefs)
-        return replace(self, log_beliefs=tables, codes=self.codes[rows], weights=self.weights[rows])
+        groups = None if self.groups is None else self.groups[rows]
+        return replace(
+            self, log_beliefs=tables, codes=self.codes[rows], weights=self.weights[rows], groups=groups
+        )
 
     @cached_property
     def clamped(self) -> Evidence:
@@ -186,7 +192,7 @@ class Evidence:
         names are independent of all others and add nothing.
         """
         scopes = [*(term.scope for term in terms), *extra, *(factor.scope for factor in self.given)]
-        named = sorted({v for scope in scopes for v in scope})
+        named = self._named(scopes)
         place = {v: i for i, v in enumerate(named)}
         cards = tuple(self.cards[v] for v in named)
         factors: list[AnyFactor] = [
@@ -198,6 +204,10 @@ class Evidence:
         factors += [Factor((i,), self.log_beliefs[v].T) for v, i in place.items()]
         factors += [rule.renamed(place) for rule in self.given]
         return Problem(cards, tuple(factors), self.n, len(named)).tabulated
+
+    @staticmethod
+    def _named(scopes: Sequence[tuple[int, ...]]) -> list[int]:
+        return sorted({v for scope in scopes for v in scope})
 
     def cells_with(self, terms: Sequence[Term], *more: tuple[int, ...]) -> int:
         """Return the cells of all tables of one row that sums need when rules over more scopes are added."""
@@ -211,7 +221,7 @@ class Evidence:
         if self.given:
             problem = self.problem((), scopes)
             return problem.cards, problem.scopes
-        named = sorted({v for scope in scopes for v in scope})
+        named = self._named(scopes)
         place = {v: i for i, v in enumerate(named)}
         cards = tuple(self.cards[v] for v in named)
         return cards, tuple(tuple(place[v] for v in scope) for scope in dict.fromkeys(scopes))
@@ -237,8 +247,14 @@ class Evidence:
 
     def sample(self, terms: Sequence[Term], size: int, rng: np.random.Generator) -> Codes:
         """Return draws of all variables from the posterior, (size, n, m)."""
-        every = [(v,) for v in range(len(self.cards))]
-        return _ENGINE.sample(self.problem(terms, every), size, rng)
+        named = self._named([*(term.scope for term in terms), *(factor.scope for factor in self.given)])
+        draws = np.empty((size, self.n, len(self.cards)), dtype=np.intp)
+        if named:
+            draws[:, :, named] = _ENGINE.sample(self.problem(terms), size, rng)
+        for v in sorted(set(range(len(self.cards))) - set(named)):
+            below = np.cumsum(np.exp(self.log_beliefs[v]), axis=1)[:, :-1]
+            draws[:, :, v] = (rng.random((size, self.n, 1)) > below).sum(axis=2)
+        return draws
 
     def log_gain(self, terms: Sequence[Term]) -> Floats:
         """Return what rules add to the log-probability of the known labels of every row, (n,).

@@ -15,8 +15,8 @@ import numpy as np
 
 from tuplet.core.exceptions import InputError, IntractableError, TupletWarning
 from tuplet.core.progress import Progress, Show
-from tuplet.core.typing import Floats
-from tuplet.local.cross_fitting import random_folds
+from tuplet.core.typing import Codes, Floats
+from tuplet.local.cross_fitting import inner_folds, mean_and_error
 from tuplet.models.rules.language.rule import NoisyOr
 from tuplet.models.rules.learning.evidence import Evidence, Term
 from tuplet.models.rules.learning.paper import PaperSettings, learn_as_in_the_paper
@@ -27,6 +27,9 @@ Learner = Literal["greedy", "paper"]
 
 _MOST_CELLS = 2**20
 """Cells of one row that given rules may need where rules are learned beside them: there are many passes."""
+
+_RULES_OF_LABELS, _FEWEST = 3_200, 10
+"""Product of rules and class variables at which "auto" stops, and the rules that it tries in any case."""
 
 _PATIENCE = 5
 """Rules in vain after which no more are tried."""
@@ -117,7 +120,8 @@ def learn_rules(
         not better than no rules by more than a standard error. A number is the most that are learned: a rule
         that does not add `settings.least_gain` is none.
     max_rules : int
-        Where "auto" stops at the latest.
+        Where "auto" stops at the latest; with more than 53 of the m class variables, at 3,200 / m rules,
+        since each takes longer to find the more there are.
     learner : "greedy" or "paper"
         "greedy" adds one rule after the other; "paper" starts from random scopes and follows the gradient.
     settings : SearchSettings, optional
@@ -234,7 +238,8 @@ class _Search:
         if self.n_rules != "auto":
             return tuple(range(1, self.n_rules + 1)) if self.learner == "greedy" else (self.n_rules,)
         if self.learner == "greedy":
-            return tuple(range(1, self.max_rules + 1))
+            most = max(_FEWEST, _RULES_OF_LABELS // len(self.evidence.cards))
+            return tuple(range(1, min(self.max_rules, most) + 1))
         return tuple(size for size in _PAPER_SIZES if size <= self.max_rules)
 
     @property
@@ -251,7 +256,9 @@ class _Path:
         self.parts: list[_Part] = []
         evidence = search.evidence
         if search.n_rules == "auto":
-            for fold in random_folds(evidence.n, search.n_folds, rng):
+            for fold in inner_folds(
+                None, evidence.codes, None, search.n_folds, groups=evidence.groups, rng=rng
+            ):
                 self.parts.append(_Part(search, evidence.rows(fold.train), evidence.rows(fold.test)))
         self.whole = _Part(search, evidence, None)
         self.kept: dict[int, list[Term]] = {0: []}
@@ -290,12 +297,15 @@ class _Path:
 
     def held_out(self) -> tuple[Floats, Floats]:
         """Return mean gains on held-out rows and their standard errors, for `sizes`."""
-        means = [self._mean(gains) for gains in self.gains.values()]
-        errors = [
-            np.sqrt(self._mean((gains - mean) ** 2) / len(gains))
-            for gains, mean in zip(self.gains.values(), means, strict=True)
-        ]
-        return np.array(means), np.array(errors)
+        found = [mean_and_error(gains, self._weights, self._groups) for gains in self.gains.values()]
+        means, errors = np.array(found).reshape(-1, 2).T
+        return means, errors
+
+    @property
+    def _groups(self) -> Codes | None:
+        groups = [part.judge.groups for part in self.parts if part.judge is not None]
+        known = [each for each in groups if each is not None]
+        return np.concatenate(known) if known else None
 
     @property
     def sizes(self) -> tuple[int, ...]:
