@@ -110,7 +110,7 @@ class PowersetClassifier(JointClassifier):
         cards = self.space_.cards
         if len(self.combinations_) == math.prod(cards):  # a list of all of them needs no mixture
             log_prior = independent(self.log_marginals_, 1).log_prob(self.combinations_[:, None])[:, 0]
-            proba = (1 - self.unseen_mass_) * self.model_.proba_alone(X)
+            proba = (1 - self.unseen_mass_) * self.model_.proba_blocks(X)(slice(0, n_rows(X)))
             proba += self.unseen_mass_ * np.exp(log_prior)
             return Atoms.from_weights(cards, self.combinations_, proba)
         weights_of = self.model_.proba_blocks(X)
