@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, final
 
 import numpy as np
@@ -15,7 +16,14 @@ from tuplet.joint.base import JointDistribution
 from tuplet.local.ordered_variables import needs_order
 from tuplet.local.stacked import StackedModel
 from tuplet.models.base import JointClassifier
-from tuplet.models.prior import least_mass, log_marginals, seen_combinations, unseen_mass, with_unseen
+from tuplet.models.prior import (
+    independent,
+    least_mass,
+    log_marginals,
+    seen_combinations,
+    unseen_mass,
+    with_unseen,
+)
 from tuplet.space.features.encoding import ColumnChoices
 from tuplet.space.features.inputs import Features, n_rows
 
@@ -99,8 +107,14 @@ class PowersetClassifier(JointClassifier):
         )
 
     def _predict_joint(self, X: Features) -> JointDistribution:
+        cards = self.space_.cards
+        if len(self.combinations_) == math.prod(cards):  # a list of all of them needs no mixture
+            log_prior = independent(self.log_marginals_, 1).log_prob(self.combinations_[:, None])[:, 0]
+            proba = (1 - self.unseen_mass_) * self.model_.proba_blocks(X)(slice(0, n_rows(X)))
+            proba += self.unseen_mass_ * np.exp(log_prior)
+            return Atoms.from_weights(cards, self.combinations_, proba)
         weights_of = self.model_.proba_blocks(X)
-        atoms = Atoms.from_blocks(self.space_.cards, self.combinations_, n_rows(X), weights_of)
+        atoms = Atoms.from_blocks(cards, self.combinations_, n_rows(X), weights_of)
         return with_unseen(atoms, self.unseen_mass_, self.log_marginals_)
 
 
