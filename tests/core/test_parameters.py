@@ -33,6 +33,7 @@ def public_estimators():
 ESTIMATORS = public_estimators()
 SEVERAL = {
     "C",
+    "C_shift",
     "alpha",
     "correlation",
     "criterion",

@@ -30,6 +30,7 @@ from tuplet import (
     JointStackingClassifier,
     PriorClassifier,
     declare_order,
+    default_estimator,
 )
 from tuplet.core.exceptions import InputError, TupletWarning
 from tuplet.core.processes import StoppedError, Workers
@@ -94,7 +95,8 @@ def test_peak_memory_is_that_of_the_fit_alone():
 
 @pytest.mark.parametrize("wrapped", ["pipeline", "search", "decision"])
 def test_models_inside_of_others_are_found(wrapped):
-    chain = ChainClassifier()
+    # Which rows choose a penalty follows from the features, which a pipeline changes.
+    chain = ChainClassifier(default_estimator().set_params(ridgelogistic__C=1.0))
     model = {
         "pipeline": make_pipeline(StandardScaler(), chain),
         "search": GridSearchCV(chain, {"n_chains": [1]}, cv=KFold(2)),

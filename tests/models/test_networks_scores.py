@@ -11,7 +11,7 @@ from tuplet.core.exceptions import InputError
 from tuplet.core.typing import UNKNOWN
 from tuplet.joint.inference.plan import min_fill_order
 from tuplet.models.generative.networks import CountScorer
-from tuplet.models.generative.networks.kernels import width_of
+from tuplet.structure.kernels import width_of
 
 CRITERIA = ["bic", "aic", "k2", "bdeu", "likelihood"]
 

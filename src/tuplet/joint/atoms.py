@@ -243,8 +243,8 @@ class Atoms(JointDistribution):
         flat = np.zeros((len(self), sum(self.cards)))
         if self._shared:
             values = indicator(self.codes[0], self.cards)
-            for rows in row_blocks(len(self), len(values), CACHE_CELLS):
-                np.matmul(self._weights_of(rows), values, out=flat[rows])
+            for rows in row_blocks(len(self), values.shape[0], CACHE_CELLS):
+                flat[rows] = self._weights_of(rows) @ values
         else:
             for rows, columns, weights in self._columns():
                 for j, card in enumerate(self.cards):

@@ -60,6 +60,10 @@ _MODEST = (
 )
 """Classifiers that do not memorise training rows, so that their training likelihood can be penalised."""
 
+_LEAST_C = 0.1
+"""Least C of default classifiers. C is chosen by models without parents, which leave no slopes where features
+predict a variable only together with its parents."""
+
 _PORTIONS = 4
 """Parts in which the configurations of a family are fitted, the largest first, to stop early.
 
@@ -180,7 +184,7 @@ class FamilyScorer:
                 own = [i for i, each in enumerate(estimators) if each is estimator]
                 cards = [self.cards[i] for i in own]
                 done[id(estimator)] = with_chosen_penalty(
-                    estimator, self.X, self.codes[:, own], cards, self.weight, self.groups
+                    estimator, self.X, self.codes[:, own], cards, self.weight, self.groups, least=_LEAST_C
                 )
         return [done[id(estimator)] for estimator in estimators]
 

@@ -386,6 +386,8 @@ def with_chosen_penalty(
     cards: Sequence[int],
     weight: Floats | None,
     groups: Codes | None = None,
+    *,
+    least: float = 0.0,
 ) -> Any:
     """Return an estimator whose `RidgeLogistic` has the C that suits all class variables; any other as it is.
 
@@ -398,6 +400,8 @@ def with_chosen_penalty(
     weight : array, shape (n,), or None
     groups : int array, shape (n,), optional
         Rows of one group are held out together.
+    least : float
+        Least C that is taken.
     """
     if not is_column_wise(estimator) or type(last_step(estimator)) is not RidgeLogistic:
         return estimator
@@ -405,7 +409,7 @@ def with_chosen_penalty(
     if not _is_open(last_step(estimator), prepared.Z):
         return estimator
     targets = [Target(y, card) for y, card in zip(codes.T, cards, strict=True)]
-    C = choose_for_rows(X, prepared.Z, codes, targets, weight, groups)
+    C = max(least, choose_for_rows(X, prepared.Z, codes, targets, weight, groups))
     changed = clone(estimator)
     last_step(changed).set_params(C=C)
     return changed

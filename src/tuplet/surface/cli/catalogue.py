@@ -67,7 +67,7 @@ MODELS: dict[str, Choice] = {
 ESTIMATORS: dict[str, Choice] = {
     "logistic": Choice(
         "tuplet.default_estimator",
-        "logistic regression of imputed and standardised features, its penalty chosen by held-out rows",
+        "logistic regression; held-out rows choose the penalty",
     ),
     "forest": Choice(
         "sklearn.ensemble.RandomForestClassifier", "random forest of 200 trees", {"n_estimators": 200}
