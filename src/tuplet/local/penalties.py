@@ -254,12 +254,9 @@ def choose_for_rows(
     targets = some([target for target in targets if varies(target.y)])
     if d == 0 or n > ROWS_PER_COLUMN * d or not targets:
         return 1.0
-    if isinstance(X, np.ndarray) and X.dtype == np.float64:
-        # Features that another model computed differ in their last digits where weights stand for rows.
-        with np.errstate(over="ignore"):
-            X = X.astype(np.float32)
     whole = np.ones(n) if weight is None else weight
     stays_sparse = sparse.issparse(Z) and n * d > LISTED_CELLS
+    X = _comparable(X, stays_sparse)
     size = SAMPLE_SIZE if stays_sparse else min(SAMPLE_SIZE, _largest_n(d), LISTED_CELLS // d)
     size = max(1, min(size, BLOCK_CELLS // max(target.card for target in targets)))
     if n > size:
@@ -272,6 +269,19 @@ def choose_for_rows(
     columns = _sparse_rows(Z, whole) if stays_sparse else _turned_rows(Z, whole, batch)
     n_needed = _n_needed(len(codes), targets)
     return choose_strength(columns, targets, whole, shares[:n_needed]) if shares else 1.0
+
+
+def _comparable(X: Features, stays_sparse: bool) -> Features:
+    """Return features that folds follow from: the same for sparse and dense matrices, without last digits.
+
+    Features that another model computed differ in their last digits where weights stand for rows.
+    """
+    if sparse.issparse(X) and not stays_sparse:
+        X = as_table(X)
+    if not isinstance(X, np.ndarray) or X.dtype != np.float64:
+        return X
+    with np.errstate(over="ignore"):
+        return X.astype(np.float32)
 
 
 def _n_needed(n: int, targets: Sequence[Target]) -> int:
