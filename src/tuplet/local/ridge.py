@@ -59,8 +59,7 @@ class RidgeLogistic(ClassifierMixin, BaseEstimator):
     Standardise the features: the penalty treats all columns alike. Up to three folds are held out, as many as
     have 5,000 labels, and one if there are more than 32 classes. Which rows these are follows from the rows
     themselves, so fits repeat whatever the order of the rows. Equal rows, and the units of whole weights, are
-    spread over the folds. A normal prior of log C, with a standard deviation of two decades around 1, decides
-    where there are a few rows only.
+    spread over the folds. A prior of C around 0.3 decides where there are a few rows only.
 
     From 300 rows for each column on, C is 1 without a choice. Of more than 32,768 rows, and of tables whose
     principal axes would take long, a sample chooses.
@@ -77,7 +76,7 @@ class RidgeLogistic(ClassifierMixin, BaseEstimator):
     >>> RidgeLogistic().fit(X, X[:, 0] + X[:, 1] > 0).C_
     0.3
     >>> RidgeLogistic().fit(X, rng.random(100) > 0.5).C_
-    0.001
+    1e-07
     """
 
     _parameters = declare("max_iter", C=("auto", Number(above=0)), tol=Number(above=0))

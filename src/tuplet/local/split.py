@@ -64,9 +64,9 @@ class SplitModel(LocalModel):
     >>> parents, child = np.array([[0], [0], [0], [0], [1], [1]]), np.array([0, 0, 1, 1, 1, 1])
     >>> model = SplitModel(strength=1.0).fit(X, parents, child, parent_cards=(3,), child_card=2)
     >>> np.exp(model.log_proba(X[:3], np.array([[0], [1], [2]]))).round(2)
-    array([[0.7 , 0.3 ],
-           [0.17, 0.83],
-           [0.25, 0.75]])
+    array([[0.57, 0.43],
+           [0.16, 0.84],
+           [0.3 , 0.7 ]])
     >>> model.log_table(X).shape
     (3, 2, 6)
     """

@@ -58,7 +58,7 @@ class StackedModel(LocalModel):
     >>> model.log_table(X).shape
     (2, 2, 4)
     >>> np.exp(model.log_proba(X[:1], parents[:1])).round(2)
-    array([[0.89, 0.11]])
+    array([[0.74, 0.26]])
     """
 
     def __init__(
