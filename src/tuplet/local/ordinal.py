@@ -174,7 +174,7 @@ class OrdinalClassifier(ClassifierMixin, BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        self.shifts_ = None if self.C_shift_ is None else fit_shifts(model, rows, self.C_shift_).theta[0]
+        self.shifts_ = None if self.C_shift_ is None else fit_class_shifts(model, rows, self.C_shift_).theta[0]
 
     def linear_scores(self, X: Features) -> Floats:
         """Linear functions of x that decide: coef x (n, 1), with shifts also those of the classes (n, 1 + k).
@@ -336,7 +336,7 @@ class _Part:
         if len(self.kept) < 3:
             return self.without_shifts(C)
         model = self.fitted[C]
-        theta = fit_shifts(model, self.learnt, C_shift, _ROUGH).theta[0]
+        theta = fit_class_shifts(model, self.learnt, C_shift, _ROUGH).theta[0]
         shifts = self.held @ theta[:, :-1].T + theta[:, -1]
         return self._log_likelihood(np.hstack([model.scores(self.held), shifts]), model.thresholds)
 
@@ -400,7 +400,7 @@ class Cumulative:
         return np.asarray(X @ self.coef)[:, None]
 
 
-def fit_shifts(model: Cumulative, rows: _Rows, C: float, tol: float = 1e-4) -> Shifts:
+def fit_class_shifts(model: Cumulative, rows: _Rows, C: float, tol: float = 1e-4) -> Shifts:
     """Fit what is added to the log-probabilities of a cumulative model; see `shifts`."""
     weight, k = rows.weights, len(model.thresholds) + 1
     mean = weight @ rows.X / weight.sum()
