@@ -16,7 +16,6 @@ from scipy.special import expit, log_expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils import Tags, assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
@@ -28,6 +27,7 @@ from tuplet.local.cross_fitting import Fold, inner_folds
 from tuplet.local.row_samples import SAMPLE_SIZE, sample_rows
 from tuplet.local.shifts import Shifts
 from tuplet.space.features.inputs import Features, take_rows
+from tuplet.space.features.scaling import LimitedScaler
 
 _STRENGTHS = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0)
 """Values of C and C_shift that are tried."""
@@ -214,7 +214,7 @@ def ordinal_estimator(sparse: bool = False) -> Pipeline:
     Returns
     -------
     Pipeline
-        Of SimpleImputer, StandardScaler and `OrdinalClassifier`.
+        Of SimpleImputer, LimitedScaler and `OrdinalClassifier`.
 
     Examples
     --------
@@ -222,7 +222,7 @@ def ordinal_estimator(sparse: bool = False) -> Pipeline:
     OrdinalClassifier()
     """
     return make_pipeline(
-        SimpleImputer(keep_empty_features=True), StandardScaler(with_mean=not sparse), OrdinalClassifier()
+        SimpleImputer(keep_empty_features=True), LimitedScaler(with_mean=not sparse), OrdinalClassifier()
     )
 
 
