@@ -174,7 +174,9 @@ class OrdinalClassifier(ClassifierMixin, BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        self.shifts_ = None if self.C_shift_ is None else fit_class_shifts(model, rows, self.C_shift_).theta[0]
+        self.shifts_ = None
+        if self.C_shift_ is not None:
+            self.shifts_ = fit_class_shifts(model, rows, self.C_shift_).theta[0]
 
     def linear_scores(self, X: Features) -> Floats:
         """Linear functions of x that decide: coef x (n, 1), with shifts also those of the classes (n, 1 + k).
