@@ -172,7 +172,7 @@ def test_the_fit_is_the_maximum_of_the_penalised_likelihood():
     assert model.likelihood_ == "exact"
     codes = model.space_.encode(Y)
     scaled = model.scaler_.transform(X)
-    ridge = lambda w: (w.penalised() ** 2).sum() / 4  # noqa: E731
+    ridge = lambda w: ((w.single[:-1] ** 2).sum() + (w.pair**2).sum()) / 4  # noqa: E731
     value = lambda w: enumerated(model.field_, w.scores(scaled), codes, np.ones(150)) - ridge(w)  # noqa: E731
     best, rng = value(model.weights_), np.random.default_rng(0)
     for size in (1e-3, 1e-2, 0.1):
@@ -330,3 +330,13 @@ def test_all_pairs_of_the_labels_of_yeast_fit_exactly(benchmark_set):
     alone = IndependentClassifier().fit(X[train], Y[train])
     losses = [joint_log_loss(Y[~train], m.predict_joint(X[~train])) for m in (model, alone)]
     assert losses[0] < losses[1] - 2
+
+
+def test_a_wide_table_of_noise_leaves_the_dependence_of_the_labels():
+    rng = np.random.default_rng(0)
+    X, first = rng.normal(size=(120, 80)), rng.integers(2, size=120)
+    Y = np.column_stack([first, first ^ (rng.random(120) < 0.1)])
+    model = RandomFieldClassifier().fit(X, Y)
+    assert model.C_ < 0.01
+    neither = model.predict_joint(rng.normal(size=(50, 80))).prob(np.zeros((50, 2), dtype=int))
+    assert np.abs(neither - (Y == 0).all(axis=1).mean()).max() < 0.1

@@ -26,6 +26,7 @@ from tuplet.joint.inference.factor import Factor
 from tuplet.joint.inference.plan import make_plan
 from tuplet.local.columns import Scaling
 from tuplet.local.logistic import fit_scaler
+from tuplet.local.penalties import PARENTS_C, Target, choose_for_rows
 from tuplet.models.base import JointClassifier
 from tuplet.models.given_edges import edge_positions
 from tuplet.models.prior import bounded_joint
@@ -69,8 +70,9 @@ class RandomFieldClassifier(JointClassifier):
     likelihood : {"auto", "exact", "pseudo"}
         What is maximised: the likelihood, or the pseudo-likelihood, the product of all p(y_j | x, the other
         labels), which needs no Z. "auto" is exact where that takes little time.
-    C : float
-        Inverse strength of the L2 penalty on all weights but the b_j, as in scikit-learn.
+    C : "auto" or float
+        Inverse strength of the L2 penalty on all weights but the b_j, as in scikit-learn. "auto" is chosen by
+        held-out rows, as in `RidgeLogistic`; the constants of pairs have at least 0.3 then.
     max_iter : int
         Largest number of L-BFGS iterations.
     tol : float
@@ -84,6 +86,8 @@ class RandomFieldClassifier(JointClassifier):
 
     Attributes
     ----------
+    C_ : float
+        The inverse strength that was used.
     edges_ : list of pairs of int
     pair_weights_ : list of arrays, shape (k_i, k_j)
         V_ij of each edge, at the mean of x if it depends on x.
@@ -124,7 +128,7 @@ class RandomFieldClassifier(JointClassifier):
         edges=("all", "tree", Whole(at_least=0), PAIRS),
         pairwise=("constant", "linear"),
         likelihood=("auto", "exact", "pseudo"),
-        C=Number(above=0),
+        C=("auto", Number(above=0)),
         tol=Number(above=0),
         engine=("auto", Engine),
     )
@@ -135,7 +139,7 @@ class RandomFieldClassifier(JointClassifier):
         *,
         pairwise: Literal["constant", "linear"] = "constant",
         likelihood: Literal["auto", "exact", "pseudo"] = "auto",
-        C: float = 1.0,
+        C: float | Literal["auto"] = "auto",
         max_iter: int = 1000,
         tol: float = 1e-4,
         engine: Any = "auto",
@@ -155,11 +159,18 @@ class RandomFieldClassifier(JointClassifier):
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
         weights = np.ones(len(codes)) if sample_weight is None else sample_weight
         self.scaler_ = fit_scaler(X, sample_weight) if sparse.issparse(X) else Scaling.learn(X, weights)
-        X = self.scaler_.transform(X)
+        given, X = X, self.scaler_.transform(X)
         self.seen_ = [np.flatnonzero(np.bincount(code[code != UNKNOWN])) for code in codes.T]
         self.n_known_ = weights @ (codes != UNKNOWN)
         codes = _renumber(codes, self.seen_)
         cards = tuple(max(1, len(seen)) for seen in self.seen_)
+        targets = [Target(code, card) for code, card in zip(codes.T, cards, strict=True)]
+        chosen = self.C == "auto"
+        self.C_ = (
+            choose_for_rows(given, X, codes, targets, sample_weight, self._groups)
+            if chosen
+            else float(self.C)
+        )
         edges = self._given_edges()
         if edges is None:
             edges = self._learn_edges(X, codes, weights, cards)
@@ -232,13 +243,15 @@ class RandomFieldClassifier(JointClassifier):
         |weights|^2 / (2 C total) with free intercepts.
         """
         total = weights.sum()
-        ridge = 1.0 / (self.C * total)
+        # Constants of pairs are few beside slopes and matter more.
+        C_pair = self.C_ if self.C != "auto" else max(self.C_, PARENTS_C)
+        ridge = start.ridges(self.C_, C_pair) / total
         blocks = [(X[rows], part) for rows, part in likelihood.blocks()]
 
         def objective(flat: Floats) -> tuple[float, Floats]:
             now = start.like(flat)
-            free = now.penalised()
-            loss, slope = 0.5 * ridge * float(free @ free), ridge * free
+            slope = ridge * flat
+            loss = 0.5 * float(slope @ flat)
             for rows, part in blocks:
                 value, by_scores = part(now.scores(rows))
                 loss -= value / total

@@ -152,12 +152,14 @@ class FieldWeights(NamedTuple):
         cut = self.single.size
         return FieldWeights(flat[:cut].reshape(self.single.shape), flat[cut:].reshape(self.pair.shape))
 
-    def penalised(self) -> Floats:
-        """The weights as a vector, with 0 for those that are free: the intercepts."""
-        flat = self.flat
-        w = self.single.shape[1]
-        flat[self.single.size - w : self.single.size] = 0.0
-        return flat
+    def ridges(self, C: float, C_pair: float) -> Floats:
+        """Strengths of the penalties, as a vector: 1 / C of slopes, 1 / C_pair of the constants of pairs.
+
+        Intercepts are free.
+        """
+        single, pair = np.full(self.single.shape, 1.0 / C), np.full(self.pair.shape, 1.0 / C)
+        single[-1], pair[-1] = 0.0, 1.0 / C_pair
+        return np.concatenate([single.ravel(), pair.ravel()])
 
     def scores(self, X: Features) -> Scores:
         """Scores of the rows of X (n, d)."""
