@@ -14,7 +14,6 @@ from scipy import sparse as sp
 from scipy.optimize import minimize
 from scipy.special import expit, log_expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils import Tags, assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
@@ -24,10 +23,10 @@ from tuplet.core.exceptions import ConvergenceWarning, InputError
 from tuplet.core.parameters import Number, Whole, check_parameters, declare
 from tuplet.core.typing import Codes, Floats
 from tuplet.local.cross_fitting import Fold, inner_folds
+from tuplet.local.logistic import default_estimator
 from tuplet.local.row_samples import SAMPLE_SIZE, sample_rows
 from tuplet.local.shifts import Shifts
 from tuplet.space.features.inputs import Features, take_rows
-from tuplet.space.features.scaling import LimitedScaler
 
 _STRENGTHS = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0)
 """Values of C and C_shift that are tried."""
@@ -75,7 +74,7 @@ class OrdinalClassifier(ClassifierMixin, BaseEstimator):
         In their order: that of an ordered Categorical, otherwise sorted. Classes that do not occur are left
         out.
     coef_ : array, shape (d,)
-        Positive where large values of a feature speak for high classes.
+        Positive where higher classes are more probable with larger values of a feature.
     thresholds_ : array, shape (k - 1,)
         Increasing.
     shifts_ : array, shape (k, d + 1), or None
@@ -223,9 +222,8 @@ def ordinal_estimator(sparse: bool = False) -> Pipeline:
     >>> ordinal_estimator()[-1]
     OrdinalClassifier()
     """
-    return make_pipeline(
-        SimpleImputer(keep_empty_features=True), LimitedScaler(with_mean=not sparse), OrdinalClassifier()
-    )
+    steps = default_estimator(sparse)[:-1]
+    return make_pipeline(*steps.named_steps.values(), OrdinalClassifier())
 
 
 def class_probabilities(scores: Floats, thresholds: Floats) -> Floats:

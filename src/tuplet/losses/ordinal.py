@@ -25,8 +25,8 @@ class DistanceLoss(DecomposableLoss):
     ----------
     levels : sequence of m integers, optional
         Number of categories of each ordered variable, 0 for variables that are not ordered: of these an error
-        costs 1. None means that all are ordered. Models, predictions and metrics replace None by what their
-        class space says.
+        costs 1. None means that all are ordered. Models, predictions and metrics replace None by the levels
+        of their class space.
     """
 
     levels: Sequence[int] | None = field(default=None, kw_only=True)
