@@ -70,7 +70,9 @@ def ray_cluster():
         ray.shutdown()
 
 
-@pytest.fixture(scope="module", params=["dask", "ray"])
+# A cluster for each test: an error or a time limit ends what runs beside it, which with Dask costs a worker,
+# and until that one is replaced the cluster has one, for which run_many sends nothing.
+@pytest.fixture(params=["dask", "ray"])
 def engine(request):
     """The name of a cluster that runs."""
     with pytest.MonkeyPatch.context() as patch:
@@ -159,10 +161,6 @@ def test_the_automatic_model_judges_its_candidates():
     models = {"a": IndependentClassifier(), "b": PowersetClassifier(trees)}
     fitted = AutoJointClassifier(600, models=models, cv=2, random_state=0, progress=False).fit(*SETS["first"])
     assert fitted.leaderboard_["folds"].tolist() == [2, 2]
-
-
-# Tests that end a worker come last: Dask takes a while to notice that it is gone and to start another one.
-# Until then the cluster has one worker, and run_many does small work without it.
 
 
 def test_a_killed_worker_costs_no_fit(tmp_path):
