@@ -3,8 +3,8 @@
 All logistic regressions whose penalty is open use this choice: `RidgeLogistic`, which is the default of every
 model with an `estimator`, and the models without parents of trees and networks (`Baseline`). The regressions
 of a choice are fitted roughly, by compiled code, and one C is chosen for all class variables together: their
-sum has far less noise than each of them. Cross-validated inside of training rows of ten benchmark sets, a C for
-each variable by itself loses 0.006 nats a row, and one that is shrunk to the common C loses up to 0.005.
+sum has far less noise than each of them. Cross-validated inside of training rows of ten benchmark sets, a C
+for each variable by itself loses 0.006 nats a row, and one that is shrunk to the common C up to 0.005.
 """
 
 from __future__ import annotations
