@@ -75,7 +75,7 @@ class RidgeLogistic(ClassifierMixin, BaseEstimator):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(100, 50))
     >>> RidgeLogistic().fit(X, X[:, 0] + X[:, 1] > 0).C_
-    0.3
+    1.0
     >>> RidgeLogistic().fit(X, rng.random(100) > 0.5).C_
     1e-07
     """
