@@ -70,12 +70,12 @@ def test_no_penalty_predicts_held_out_rows_much_better(seed, k, pull, weighted):
 
 
 def test_a_hill_below_the_frequencies_is_left(monkeypatch):
-    scores = dict.fromkeys(GRID, -10.0) | {10.0: -3.0, GRID[0]: -4.0}  # one column: the climb starts at 10
+    scores = dict.fromkeys(GRID, -10.0) | {3.0: -3.0, GRID[0]: -4.0}  # one column: the climb starts at 3
     monkeypatch.setattr(penalties._Trial, "score", lambda self, C: scores[C])
     y = np.array([0, 1, 0, 1])
     shares = fold_shares(inner_folds(np.eye(4), y[:, None], np.ones(4), 2), np.ones(4))
     chosen = choose_strength(np.zeros((5, 1)), [Target(y, 2)], np.ones(4), shares[:1])
-    assert chosen == 10.0
+    assert chosen == 3.0
     scores[GRID[0]] = -2.0
     assert choose_strength(np.zeros((5, 1)), [Target(y, 2)], np.ones(4), shares[:1]) == GRID[0]
 

@@ -31,7 +31,7 @@ T = TypeVar("T")
 GRID = (1e-7, 1e-6, 1e-5, 1e-4, 3e-4, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 """Where C is searched for. The first leaves nothing of the slopes: the model is that of the frequencies."""
 
-_START_PER_COLUMN = 10.0
+_START_PER_COLUMN = 3.0
 """The climb starts at this over the number of columns: the more columns, the smaller their coefficients."""
 
 _USUAL, _DECADES = 0.3, 0.5
