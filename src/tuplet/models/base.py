@@ -41,6 +41,7 @@ from tuplet.space.features.encoding import (
 )
 from tuplet.space.features.estimators import accepts, chooses_columns, require_probabilities
 from tuplet.space.features.inputs import Features, as_pandas, n_rows, take_rows
+from tuplet.space.features.labelled import fitted_to_labels
 
 
 class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
@@ -125,7 +126,8 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
         chosen = _by_variable(estimator, names)
         if space is None or space.names != names:  # `fit` has only begun, and checks X
             return chosen
-        return suited_to_order(chosen, space, chosen_by_name=isinstance(estimator, Mapping))
+        suited = suited_to_order(chosen, space, chosen_by_name=isinstance(estimator, Mapping))
+        return list(map(fitted_to_labels, suited, space.categories))
 
     @property
     def _note(self) -> str:

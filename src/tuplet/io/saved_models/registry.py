@@ -37,6 +37,7 @@ OBJECTS: dict[str, str] = {
     "Calibration": "tuplet.local.calibration:Calibration",
     "FeatureEncoder": "tuplet.space.features.encoding:FeatureEncoder",
     "InputRange": "tuplet.space.features.scaling:InputRange",
+    "LabelledClassifier": "tuplet.space.features.labelled:LabelledClassifier",
     "LimitedScaler": "tuplet.space.features.scaling:LimitedScaler",
     "ManyClassifiers": "tuplet.local.prepared:ManyClassifiers",
     "OrdinalClassifier": "tuplet.local.ordinal:OrdinalClassifier",

@@ -18,12 +18,16 @@ from sklearn.utils.validation import has_fit_parameter
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import Codes, Floats
 from tuplet.space.features.inputs import Features
+from tuplet.space.features.labelled import LabelledClassifier, without_labels
 from tuplet.space.features.scaling import LimitedScaler
 
 COLUMN_WISE = (SimpleImputer, StandardScaler, LimitedScaler, MaxAbsScaler, RobustScaler)
 """Transformers that treat each column by itself, without the labels."""
 
 _NO_STEP = (None, "passthrough", "drop")
+
+_WRAPPERS = (GridSearchCV, RandomizedSearchCV, LabelledClassifier)
+"""Classifiers whose `estimator` gets X as it is."""
 
 _MANY = 255
 """Categories of one column for a boosting library with native categories that sets no limit of its own."""
@@ -97,6 +101,8 @@ def _group_keys(estimator: Any) -> Iterator[str]:
             yield from (f"{name}__{key}" for key in _group_keys(step))
     elif has_fit_parameter(estimator, "groups"):
         yield "groups"
+    elif isinstance(estimator, LabelledClassifier):
+        yield from _group_keys(estimator.estimator)
 
 
 def accepts(estimator: Any, kind: Literal["allow_nan", "sparse"]) -> bool:
@@ -159,7 +165,7 @@ def last_step(estimator: Any) -> Any:
 
 def name_of(estimator: Any) -> str:
     """Return the class name of an estimator, of its last step if it is a pipeline."""
-    last = last_step(estimator)
+    last = last_step(without_labels(estimator))
     return type(last).__name__ if last is estimator else name_of(last)
 
 
@@ -229,7 +235,7 @@ def _front(estimator: Any) -> Any:
         first = _first_step(estimator)
         return None if first is None else _front(first[1])
     inner = getattr(estimator, "estimator", None)
-    if isinstance(inner, Pipeline) or isinstance(estimator, (GridSearchCV, RandomizedSearchCV)):
+    if isinstance(inner, Pipeline) or isinstance(estimator, _WRAPPERS):
         return _front(inner)
     return estimator
 
