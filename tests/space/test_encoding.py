@@ -35,8 +35,9 @@ from tuplet import (
 from tuplet.core.exceptions import InputError, IntractableError, TupletWarning
 from tuplet.joint import FactorGraph
 from tuplet.space.features import inputs
+from tuplet.space.features.admit import admit_columns
 from tuplet.space.features.encoding import FeatureEncoder
-from tuplet.space.features.estimators import admit_columns, category_limit, chooses_columns, takes_frames
+from tuplet.space.features.estimators import category_limit, chooses_columns, takes_frames
 
 # -- the encoder against a slow and obvious one ------------------------------------------------------------
 

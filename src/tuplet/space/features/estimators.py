@@ -17,7 +17,6 @@ from sklearn.utils.validation import has_fit_parameter
 
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import Codes, Floats
-from tuplet.space.features.inputs import Features
 from tuplet.space.features.labelled import LabelledClassifier, without_labels
 from tuplet.space.features.scaling import LimitedScaler
 
@@ -232,7 +231,7 @@ def category_limit(estimator: Any) -> int:
 def _front(estimator: Any) -> Any:
     """Return what is fitted to X first: the first step of a pipeline, also inside of a search; or itself."""
     if isinstance(estimator, Pipeline):
-        first = _first_step(estimator)
+        first = first_step(estimator)
         return None if first is None else _front(first[1])
     inner = getattr(estimator, "estimator", None)
     if isinstance(inner, Pipeline) or isinstance(estimator, _WRAPPERS):
@@ -240,7 +239,7 @@ def _front(estimator: Any) -> Any:
     return estimator
 
 
-def _first_step(pipeline: Pipeline) -> tuple[str, Any] | None:
+def first_step(pipeline: Pipeline) -> tuple[str, Any] | None:
     """Return the first step that does not hand every column on as it is, with its name."""
     steps = ((name, step) for name, step in pipeline.steps if step not in _NO_STEP)
     return next((pair for pair in steps if not _passes_text(pair[1])), None)
@@ -256,56 +255,3 @@ def _setting(estimator: Any, name: str) -> Any:
 
 def _is(value: Any, word: str) -> bool:
     return isinstance(value, str) and value == word
-
-
-# -- letting parents pass ----------------------------------------------------------------------------------
-
-
-def admit_columns(estimator: Any, X: Features, width: int) -> Any:
-    """Return the estimator, changed so that a `ColumnTransformer` in front passes `width` further columns.
-
-    A ColumnTransformer is written for the columns of X. The columns that a local model appends for the
-    parents would be dropped by its default remainder, and the chain would silently lose its links.
-    """
-    if width == 0:
-        return estimator
-    if isinstance(estimator, ColumnTransformer):
-        d = X.shape[1]
-        chosen = [(name, step, _resolve(columns, X)) for name, step, columns in estimator.transformers]
-        parents = ("class_parents", "passthrough", list(range(d, d + width)))
-        return clone(estimator).set_params(transformers=[*chosen, parents])
-    part = _part_that_chooses(estimator)
-    if part is None:
-        return estimator
-    name, inner = part
-    return clone(estimator).set_params(**{name: admit_columns(inner, X, width)})
-
-
-def _part_that_chooses(estimator: Any) -> tuple[str, Any] | None:
-    """Return the part of an estimator that is or begins with a `ColumnTransformer`, with its name."""
-    parts: list[tuple[str, Any] | None] = [("estimator", getattr(estimator, "estimator", None))]
-    if isinstance(estimator, Pipeline):
-        parts = [_first_step(estimator)]
-    elif isinstance(estimator, FeatureUnion):
-        parts = list(estimator.transformer_list)
-    return next((part for part in parts if part and _has_columns(part[1])), None)
-
-
-def _has_columns(part: Any) -> bool:
-    return isinstance(part, ColumnTransformer) or (
-        isinstance(part, (Pipeline, FeatureUnion)) and _part_that_chooses(part) is not None
-    )
-
-
-def _resolve(columns: Any, X: Features) -> Any:
-    """Return a choice of columns that still means the same when more columns stand on the right."""
-    if callable(columns):
-        return _resolve(columns(X), X)
-    by_name = isinstance(columns, slice) and any(
-        isinstance(end, str) for end in (columns.start, columns.stop)
-    )
-    if isinstance(columns, str) or by_name:
-        return columns
-    if not isinstance(columns, slice) and any(isinstance(c, str) for c in np.atleast_1d(columns)):
-        return columns
-    return np.arange(X.shape[1])[columns]
