@@ -76,7 +76,9 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
     Notes
     -----
     An `estimator` that treats the columns of a frame by itself gets the frame: a pipeline that begins with a
-    `ColumnTransformer`, with a transformer of text or categories, or with a `FunctionTransformer`.
+    `ColumnTransformer`, a `FunctionTransformer`, a transformer of text or categories, or any transformer of
+    another library or of your own. Where a model appends columns of other class variables to X, these steps
+    get X alone, and the columns stand beside what they return.
 
     In scikit-learn's `cross_validate` and `GridSearchCV` pass a splitter, `cv=KFold(5)`, if labels are
     missing or of several types: given a number, scikit-learn tries to sort the labels of all variables.
@@ -255,8 +257,7 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
             reset=reset,
             fussy=next((e for e in estimators if e is not None and not accepts(e, "allow_nan")), None),
             sparse=all(e is None or accepts(e, "sparse") for e in estimators),
-            frames=self._columns_given is not None
-            or (bool(estimators) and all(chooses_columns(e) for e in estimators)),
+            frames=self._columns_given is not None or any(chooses_columns(e) for e in estimators),
         )
         return as_pandas(X) if self._keeps_frames and dependencies.is_into_dataframe(X) else features
 

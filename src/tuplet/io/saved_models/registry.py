@@ -41,6 +41,7 @@ OBJECTS: dict[str, str] = {
     "LimitedScaler": "tuplet.space.features.scaling:LimitedScaler",
     "ManyClassifiers": "tuplet.local.prepared:ManyClassifiers",
     "OrdinalClassifier": "tuplet.local.ordinal:OrdinalClassifier",
+    "ParentsBeside": "tuplet.space.features.admit:ParentsBeside",
     "PreparedFeatures": "tuplet.local.prepared:PreparedFeatures",
     "ManyLogistic": "tuplet.local.many_logistic:ManyLogistic",
     "TransformerEncoder": "tuplet.space.features.encoding:TransformerEncoder",

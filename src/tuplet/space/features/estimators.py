@@ -195,19 +195,34 @@ def unwrap(estimator: Any, X: Any) -> tuple[Any, Any]:
 
 
 def chooses_columns(estimator: Any) -> bool:
-    """Return whether an estimator begins with a `ColumnTransformer`, which may select columns by name."""
-    return isinstance(_front(estimator), ColumnTransformer)
+    """Return whether an estimator begins with a step that may select columns by name."""
+    front = _front(estimator)
+    if isinstance(front, FeatureUnion):
+        return any(chooses_columns(step) for _, step in front.transformer_list if step not in _NO_STEP)
+    return isinstance(front, ColumnTransformer) or is_foreign_step(front)
+
+
+def is_foreign_step(step: Any) -> bool:
+    """Return whether a step is a transformer of which nothing is known, so that it gets a frame as it is.
+
+    These are transformers that are neither of scikit-learn nor of this package, and any function.
+    """
+    if is_one_of(step, {"sklearn.preprocessing": ("FunctionTransformer",)}):
+        return not step.validate
+    known = type(step).__module__.partition(".")[0] in ("sklearn", "tuplet")
+    is_transformer = hasattr(step, "transform") and not hasattr(step, "predict_proba")
+    return is_transformer and not known and not isinstance(step, Pipeline)
 
 
 def takes_frames(estimator: Any) -> bool:
     """Return whether an estimator can be given a frame with columns that are no numbers.
 
-    True if what it begins with is a ColumnTransformer, a transformer whose tags state that it takes text or
-    categories, as OneHotEncoder's do, or that it looks at nothing, as FunctionTransformer's do; or if it is a
-    classifier that takes text by its tags, or whose categorical columns are set (`cat_features`).
+    True if what it begins with is a ColumnTransformer, a step of which nothing is known, or a transformer
+    whose tags state that it takes text or categories, as OneHotEncoder's do; or if it is a classifier that
+    takes text by its tags, or whose categorical columns are set (`cat_features`).
     """
     front = _front(estimator)
-    if isinstance(front, ColumnTransformer):
+    if chooses_columns(front):
         return True
     if isinstance(front, FeatureUnion):
         return all(takes_frames(step) for _, step in front.transformer_list if step not in _NO_STEP)

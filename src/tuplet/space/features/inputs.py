@@ -151,6 +151,25 @@ def _object_floats(column: pd.Series) -> Floats:
     return answer
 
 
+def as_matrix(X: Features, what: str) -> Features:
+    """Return X as an array or a sparse matrix; a frame that estimators treat by themselves must be numbers.
+
+    Parameters
+    ----------
+    X : features
+    what : str
+        What needs numbers, for an error text: "Distances".
+    """
+    if not isinstance(X, pd.DataFrame):
+        return X
+    if not number_columns(X).all():
+        raise InputError(
+            f"{what} need numbers, but an estimator that treats the columns of a frame by itself left X as it"
+            " is; pass one that takes numbers, or encode X before."
+        )
+    return as_floats(X)
+
+
 def require_finite(frame: pd.DataFrame) -> None:
     """Raise `InputError` where a frame has no rows, or infinity in a column of numbers."""
     if not len(frame):
