@@ -88,7 +88,7 @@ MODELS = {
     "chain": ChainClassifier,
     "tree": lambda e: TreeClassifier(e, random_state=0),
     "trees": lambda e: TreeEnsembleClassifier(e, random_state=0),
-    "network": BayesNetClassifier,
+    "network": lambda e: BayesNetClassifier(e, random_state=0),
     "instances": InstanceLogisticClassifier,
     "stacked": StackedFeaturesClassifier,
     "rules": lambda e: RuleStackingClassifier(e, n_rules=0),

@@ -76,7 +76,7 @@ def _frame(model: Any, frame: pd.DataFrame, reset: bool, frames: bool) -> Featur
     text = frame.columns[~number_columns(frame)].tolist()
     keep = bool(text or frames) if reset else model.mixed_features_
     if reset:
-        model.text_features_ = [name for name in text if _is_text(frame[name])]
+        model.text_features_ = text_columns(frame)
     if text and not keep:
         raise InputError(
             f"{type(model).__name__}: X must hold numbers, but the column{'s' if len(text) > 1 else ''}"
@@ -90,6 +90,14 @@ def _frame(model: Any, frame: pd.DataFrame, reset: bool, frames: bool) -> Featur
     if reset:
         model.mixed_features_ = True
     return frame
+
+
+def text_columns(X: Any) -> list[str]:
+    """Return the columns of a frame whose values are text; none of anything else."""
+    frame = as_pandas(X)
+    if not isinstance(frame, pd.DataFrame):
+        return []
+    return [name for name in frame.columns[~number_columns(frame)] if _is_text(frame[name])]
 
 
 def _plain(frame: pd.DataFrame) -> pd.DataFrame:

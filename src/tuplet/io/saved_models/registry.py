@@ -97,6 +97,7 @@ OBJECTS: dict[str, str] = {
     "NeighborClassifier": "tuplet.models.neighbors:NeighborClassifier",
     "OutputCodingClassifier": "tuplet.models.compared.output_coding:OutputCodingClassifier",
     "PairwiseField": "tuplet.models.random_field.field:PairwiseField",
+    "JointPipeline": "tuplet.models.pipeline:JointPipeline",
     "PowersetClassifier": "tuplet.models.powerset:PowersetClassifier",
     "PriorClassifier": "tuplet.models.prior:PriorClassifier",
     "ProbitForestClassifier": "tuplet.models.probit.forest:ProbitForestClassifier",

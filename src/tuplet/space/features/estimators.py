@@ -179,9 +179,11 @@ def is_column_wise(estimator: Any) -> bool:
 
 
 def unwrap(estimator: Any, X: Any) -> tuple[Any, Any]:
-    """Return the model inside of pipelines and fitted searches, and its input for X."""
+    """Return the model inside of pipelines, fitted searches and frozen estimators, and its input for X."""
     while True:
-        if hasattr(estimator, "best_estimator_"):
+        if is_one_of(estimator, {"sklearn": ("FrozenEstimator",)}):
+            estimator = estimator.estimator
+        elif hasattr(estimator, "best_estimator_"):
             estimator = estimator.best_estimator_
         elif isinstance(estimator, Pipeline):
             if len(estimator) > 1:
