@@ -21,6 +21,7 @@ from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.local.ordered_variables import suited_to_order
 from tuplet.local.smoothing import label_counts
+from tuplet.local.temperature import with_probabilities
 from tuplet.losses.base import Loss
 from tuplet.metrics.decisions import exact_match
 from tuplet.models.validation import (
@@ -29,6 +30,7 @@ from tuplet.models.validation import (
     validate_groups,
     validate_weights,
     warn_many_integers,
+    warn_of_thresholds,
 )
 from tuplet.prediction.joint import JointPrediction
 from tuplet.space.classes import ClassSpace
@@ -80,6 +82,10 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
     another library or of your own. Where a model appends columns of other class variables to X, these steps
     get X alone, and the columns stand beside what they return.
 
+    An estimator that gives scores but no probabilities, such as `LinearSVC`, is used as `TemperatureScaled`
+    makes it. Thresholds inside of an estimator have no effect: decisions are made from the joint
+    distribution, `predict(X, loss=...)`.
+
     In scikit-learn's `cross_validate` and `GridSearchCV` pass a splitter, `cv=KFold(5)`, if labels are
     missing or of several types: given a number, scikit-learn tries to sort the labels of all variables.
     """
@@ -125,7 +131,7 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
     def _estimators(self, names: tuple[str, ...] | None = None) -> list[Any]:
         """Return the classifiers that get to see X, None for the default; `names` are the class variables."""
         estimator, space = getattr(self, "estimator", None), getattr(self, "space_", None)
-        chosen = _by_variable(estimator, names)
+        chosen = list(map(with_probabilities, _by_variable(estimator, names)))
         if space is None or space.names != names:  # `fit` has only begun, and checks X
             return chosen
         suited = suited_to_order(chosen, space, chosen_by_name=isinstance(estimator, Mapping))
@@ -208,6 +214,7 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
         for estimator in estimators:
             if estimator is not None:
                 require_probabilities(estimator)
+        warn_of_thresholds(estimators, type(self).__name__)
         return estimators
 
     def _fit_validated(
@@ -334,6 +341,11 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
         # Those of the joint are remembered and read-only; these are the caller's own.
         marginals = [table.copy() for table in self.predict_joint(X)._marginals("predict_proba")]
         return marginals[0] if self.space_.single else marginals
+
+    def predict_log_proba(self, X: Any) -> Any:
+        """Logarithms of `predict_proba`."""
+        proba = self.predict_proba(X)
+        return np.log(proba) if self.space_.single else [np.log(table) for table in proba]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of rows in which every label is right, as scikit-learn scores several outputs.

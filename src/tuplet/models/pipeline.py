@@ -75,7 +75,7 @@ class JointPipeline(Pipeline):
         return joint_of(self, X)
 
     def predict(self, X: Any, **params: Any) -> Any:
-        """Labels with the least expected loss, under the names of the rows of X; see `JointClassifier.predict`."""
+        """Labels with the least expected loss, named as the rows of X. See `JointClassifier.predict`."""
         answer, index = super().predict(X, **params), row_index(X)
         return answer if index is None or not hasattr(answer, "set_axis") else answer.set_axis(index)
 

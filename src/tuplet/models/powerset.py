@@ -15,6 +15,7 @@ from tuplet.joint.atoms import Atoms
 from tuplet.joint.base import JointDistribution
 from tuplet.local.ordered_variables import needs_order
 from tuplet.local.stacked import StackedModel
+from tuplet.local.temperature import with_probabilities
 from tuplet.models.base import JointClassifier
 from tuplet.models.prior import (
     independent,
@@ -110,8 +111,9 @@ class PowersetClassifier(JointClassifier):
 
     def _of_combinations(self, combinations: Codes) -> Any:
         """Return the estimator for combinations (r, m), unless its parameters are about single labels."""
+        estimator = with_probabilities(self.estimator)
         if len(self.space_.names) == 1:
-            return fitted_to_labels(self.estimator, self.space_.categories[0][combinations[:, 0]])
+            return fitted_to_labels(estimator, self.space_.categories[0][combinations[:, 0]])
         labels = {label for each in self.space_.categories for label in each.tolist()}
         named = labels_named(self.estimator, labels)
         if named:
@@ -120,7 +122,7 @@ class PowersetClassifier(JointClassifier):
                 f" parameter {named} is about single ones; pass sample_weight instead, or use"
                 " ChainClassifier."
             )
-        return self.estimator
+        return estimator
 
     def _predict_joint(self, X: Features) -> JointDistribution:
         cards = self.space_.cards

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,12 +15,16 @@ from tuplet.core.exceptions import InputError, TupletWarning, warn_outside
 from tuplet.core.typing import Codes, Floats
 from tuplet.space.classes import ClassSpace
 from tuplet.space.containers import listing
-from tuplet.space.features.estimators import name_of
+from tuplet.space.features.estimators import is_one_of, last_step, name_of
 from tuplet.space.features.inputs import Features, as_floats, as_pandas, number_columns, require_finite
+from tuplet.space.features.labelled import without_labels
 from tuplet.space.features.reading import warn_of_counters
 
 _MANY_INTEGERS = 50
 """Whole numbers among the labels of one variable beyond which they may be quantities."""
+
+
+_THRESHOLDS = {"sklearn": ("FixedThresholdClassifier", "TunedThresholdClassifierCV")}
 
 
 class _NotNumbersError(InputError, TypeError):
@@ -240,3 +244,15 @@ def _group_numbers(groups: Any, n: int) -> Codes:
 
 def _warn(text: str) -> None:
     warnings.warn(text, TupletWarning, stacklevel=4)
+
+
+def warn_of_thresholds(estimators: Iterable[Any], model: str) -> None:
+    """Warn of estimators whose own decisions, by a threshold, are not asked for."""
+    names = [name_of(each) for each in estimators if is_one_of(last_step(without_labels(each)), _THRESHOLDS)]
+    if names:
+        warn_outside(
+            f"{model}: the threshold of {names[0]} has no effect, because its probabilities alone are used."
+            " For decisions other than the most probable labels use predict(X, loss=...), such as"
+            " loss=tuplet.losses.CostMatrix(...).",
+            TupletWarning,
+        )

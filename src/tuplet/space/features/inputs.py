@@ -15,7 +15,7 @@ from scipy import sparse
 from tuplet.core.exceptions import InputError, IntractableError
 from tuplet.core.limits import largest_array
 from tuplet.core.typing import Floats
-from tuplet.space.containers import listing
+from tuplet.space.containers import collected, listing
 
 Features: TypeAlias = Any
 """A numeric array (n, d), a CSR matrix (n, d), or a pandas frame where an estimator treats its columns."""
@@ -78,6 +78,7 @@ def as_pandas(X: Any) -> Any:
     """Return frames of other libraries as pandas frames; anything else as it is."""
     if isinstance(X, (np.ndarray, pd.DataFrame)):
         return X
+    X = collected(X)
     if kinds.is_polars_lazyframe(X):
         raise InputError("X is a lazy frame; collect() it first.")
     if not kinds.is_into_dataframe(X):
