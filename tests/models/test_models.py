@@ -557,7 +557,7 @@ def test_a_chain_hands_its_labels_through_a_column_transformer(last):
 
 def test_mixed_frames_keep_their_columns():
     X, Y = mixed()
-    with pytest.raises(InputError, match=r"pipeline of LogisticRegression treats the columns of X by itself.*FeatureEnc"):
+    with pytest.raises(InputError, match=r"LogisticRegression treats the columns of X by itself.*FeatureEnc"):
         ChainClassifier({"rain": column_pipeline()}).fit(X, Y)
     model = IndependentClassifier(column_pipeline()).fit(X, Y)
     with pytest.raises(InputError, match="place"):
