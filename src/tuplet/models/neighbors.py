@@ -85,13 +85,13 @@ class NeighborClassifier(JointClassifier):
 
     Examples
     --------
-    >>> X = [[0.0], [0.1], [0.2], [1.0], [1.1], [1.2]]
-    >>> y = [["dry", "hat"]] * 3 + [["wet", "umbrella"], ["wet", "hat"], ["wet", "hat"]]
-    >>> model = NeighborClassifier(n_neighbors=2).fit(X, y)
+    >>> X = [[i / 10] for i in range(20)]
+    >>> y = [["dry", "hat"]] * 10 + [["wet", "umbrella"], ["wet", "hat"]] * 5
+    >>> model = NeighborClassifier(n_neighbors=3).fit(X, y)
     >>> model.predict_joint([[0.05], [1.15]]).marginals()["y0"].round(2)
-    y0  dry  wet
-    0   0.8  0.2
-    1   0.2  0.8
+    y0   dry   wet
+    0   0.90  0.10
+    1   0.09  0.91
     """
 
     _parameters = declare(

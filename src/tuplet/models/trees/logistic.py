@@ -222,14 +222,20 @@ class EdgeLearner:
         def score(C_shared: float, C_shift: float) -> float:
             return float(self._score(self.rows.weight, edges, alone, C_shared, C_shift).given[edges].sum())
 
+        usual = GRID[max(_nearest(base) - 1, 0)]
+
         def best_shift(start: float) -> float:
             if shift != "auto":
                 return float(shift)
-            return best_on_grid(lambda value: score(base, value), GRID, _nearest(start))
+            return best_on_grid(
+                lambda value: score(base, value) + _log_prior(value, usual), GRID, _nearest(start)
+            )
 
-        best = best_shift(GRID[max(_nearest(base) - 1, 0)])
+        best = best_shift(usual)
         if shared == "auto":
-            before, base = base, best_on_grid(lambda value: score(value, best), GRID, _nearest(base))
+            before, base = base, best_on_grid(
+                lambda value: score(value, best) + _log_prior(value, alone), GRID, _nearest(base)
+            )
             best = best if base == before else best_shift(best)
         self._logits = {C: self._held_logits(C) for C in (alone, base)}
         return alone, base, best
@@ -396,6 +402,14 @@ class LogisticTreeLearner:
             base = self.rows.fit_baseline(i, self.rows.weight, self.strengths[shifted])
             self._baselines[i, shifted] = base, base.logits(self.rows.Z)
         return self._baselines[i, shifted]
+
+
+def _log_prior(C: float, usual: float) -> float:
+    """Log-density of C, up to a constant, around a usual value; see `tuplet.local.penalties`.
+
+    Without it, five rows choose any C: their held-out likelihood is mostly noise.
+    """
+    return -2.0 * float(np.log1p((np.log10(C / usual) / 0.5) ** 2 / 3))
 
 
 def _nearest(C: float) -> int:
