@@ -108,7 +108,7 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
     """Whether `_fit` takes class variables of which no label is known."""
 
     _judged_by_few_rows: ClassVar[bool] = True
-    """Whether `fit` to a few rows finds `frequency_share_`; not where fits take long whatever the rows are."""
+    """Whether `fit` to a few rows finds `frequency_share_`; not where even a few rows take long."""
 
     frequency_share_: float = 0.0
 
@@ -200,7 +200,7 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
         if any(estimator is not None for estimator in self._estimators()):
             return 0.0
 
-        def fit(rows: Positions, some: Floats | None) -> Self:
+        def fit(rows: Positions, some: Floats | None) -> JointClassifier:
             together = None if groups is None else groups[rows]
             return clone(self)._fit_codes(take_rows(X, rows), self.space_, codes[rows], some, together)
 

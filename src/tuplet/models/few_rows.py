@@ -1,8 +1,8 @@
 """Models of a few rows: how much of the training frequencies their predictions need.
 
-A model of five rows is worse than the frequencies of the labels as often as not, and no choice that it makes
-by itself is safe: its held-out rows are as few. So the whole model is judged beside the frequencies by leaving
-each row out, and mixed with them.
+A model of five rows is worse than the frequencies of the labels as often as not, and choices that it makes
+by held-out rows are mostly noise. So the whole model is compared with the frequencies by leaving each row
+out, and mixed with them.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from tuplet.models.mixture_weights import mixture_weights
 from tuplet.space.features.inputs import Features, take_rows
 
 FEW_ROWS = 16
-"""Rows from which on models are not judged. On seven tables, generated and real, mixtures with the frequencies
-predict new rows better with 5, 8 and 12 rows, and neither better nor worse with 20."""
+"""Rows from which on models are not judged. On seven tables, generated and real, mixtures with the
+frequencies predict new rows better with 5, 8 and 12 rows, and no better with 20."""
 
 
 def are_few(codes: Codes, sample_weight: Floats | None) -> bool:

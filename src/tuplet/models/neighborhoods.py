@@ -85,20 +85,22 @@ class Neighborhoods:
         plain = cls(scaler, search, rows, weights, max(1, min(int(k), int(weights.sum() - own))))
         if standardize != "auto" or labels is None:
             return plain
-        return plain._with_factors(labels, groups)
+        return plain._with_factors(X, labels, groups)
 
-    def _with_factors(self, labels: Floats, groups: Codes | None) -> Neighborhoods:
+    def _with_factors(self, X: Features, labels: Floats, groups: Codes | None) -> Neighborhoods:
         """Return neighbourhoods with weighted columns if labels (n, w) are predicted better by these."""
         factors = relevance(self.rows, labels, self.weights)
         if len(factors) == 1 or not factors.any():
             return self
-        keys = row_keys(self.rows, np.zeros((len(labels), 0), np.intp))
-        judges = keys % 2 == 0  # rows whose labels the factors that are judged do not come from
-        half = self._weighted(relevance(self.rows, labels, np.where(judges, 0.0, self.weights)))
-        some = np.flatnonzero(judges)[np.argsort(keys[judges], kind="stable")[:_N_COMPARED]]
-        if half._score(labels, some, groups) <= self._score(labels, some, groups):
+        keys = row_keys(X, np.zeros((len(labels), 0), np.intp))
+        # What is judged by some rows is factors that do not come from their labels.
+        judges = (keys if groups is None else groups) % 2 == 0
+        others = relevance(self.rows, labels, np.where(judges, 0.0, self.weights))
+        if not judges.any() or not others.any():
             return self
-        return self._weighted(factors)
+        some = np.flatnonzero(judges)[np.argsort(keys[judges], kind="stable")[:_N_COMPARED]]
+        weighted = self._weighted(others)._score(labels, some, groups)
+        return self._weighted(factors) if weighted > self._score(labels, some, groups) else self
 
     def _weighted(self, factors: Floats) -> Neighborhoods:
         """Return neighbourhoods by distances in which columns are multiplied by factors (d,)."""
@@ -130,10 +132,11 @@ class Neighborhoods:
         Of n rows of which t have a label, t - 1 of n - 1 others have it beside a row that does, and t of
         n - 1 beside one that does not: neighbours drawn at random are unlike the row. New rows find t of n.
         """
-        own, size = np.minimum(self.weights, 1.0)[:, None] * columns, np.minimum(self.weights, 1.0)
+        size: Floats = np.minimum(self.weights, 1.0)
+        own = size[:, None] * columns
         if groups is not None:
             own = np.stack([np.bincount(groups, self.weights * each) for each in columns.T], axis=1)[groups]
-            size = np.bincount(groups, self.weights)[groups]
+            size = np.bincount(groups, self.weights).astype(float)[groups]
         total, weight = self.weights @ columns, self.weights.sum()
         others = np.maximum(weight - size[some], np.finfo(float).tiny)[:, None]
         return np.asarray(self.k * (total / weight - (total - own[some]) / others))
@@ -216,9 +219,14 @@ def _without(near: Positions, own: Positions) -> Positions:
     return near[kept].reshape(len(near), -1)
 
 
-def _scaled(rows: Features, factors: Floats) -> Features:
+def _scaled(rows: Any, factors: Floats) -> Any:
     """Return rows (n, d) with each column multiplied by a factor (d,)."""
-    return sparse.csr_array(rows @ sparse.diags_array(factors)) if sparse.issparse(rows) else rows * factors
+    return _times(rows, factors).tocsr() if sparse.issparse(rows) else rows * factors
+
+
+def _times(rows: Any, factors: Any) -> Any:
+    """Return the product, entry by entry, of rows (n, d), which may be sparse, with factors."""
+    return rows.multiply(factors) if hasattr(rows, "multiply") else rows * factors
 
 
 def relevance(rows: Any, labels: Floats, weights: Floats) -> Floats:
@@ -227,14 +235,13 @@ def relevance(rows: Any, labels: Floats, weights: Floats) -> Floats:
     Of squared correlations the mean of those that chance produces, 1 / (N - 1), is subtracted, and negative
     ones become zero. The largest is 1, unless all are zero.
     """
-    share = weights / weights.sum()
+    share = weights / max(weights.sum(), np.finfo(float).tiny)
     centred = labels - share @ labels
     spread = share @ centred**2
     varying = spread > 1e-12
     if not varying.any():
         return np.zeros(rows.shape[1])
-    mean = share @ rows
-    variance = np.maximum(share @ (rows * rows) - mean**2, 1e-12)
+    variance = np.maximum(share @ _times(rows, rows) - (share @ rows) ** 2, 1e-12)
     covariance = rows.T @ (share[:, None] * centred[:, varying])
     squared = (covariance**2 / (variance[:, None] * spread[varying])).mean(axis=1)
     answer = np.sqrt(np.maximum(squared - 1.0 / max(weights.sum() - 1.0, 1.0), 0.0))

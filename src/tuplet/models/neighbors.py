@@ -95,7 +95,9 @@ class NeighborClassifier(JointClassifier):
     """
 
     _parameters = declare(
-        "columns n_neighbors n_learned n_jobs", standardize=("auto", bool), smoothing=("auto", Number(above=0))
+        "columns n_neighbors n_learned n_jobs",
+        standardize=("auto", bool),
+        smoothing=("auto", Number(above=0)),
     )
 
     def __init__(

@@ -16,7 +16,6 @@ from tuplet.joint.graph import FactorGraph
 from tuplet.local.calibration import SmoothedClassifier
 from tuplet.local.cross_fitting import Positions, cross_fit, inner_folds
 from tuplet.local.logistic import default_estimator
-from tuplet.local.smoothing import smoothed_frequencies
 from tuplet.models.base import JointClassifier
 from tuplet.models.independent import IndependentClassifier
 from tuplet.space.features.encoding import ColumnChoices
@@ -151,15 +150,8 @@ class StackedFeaturesClassifier(JointClassifier):
 
 
 def _outputs(layer: IndependentClassifier, X: Features) -> list[Floats]:
-    """Return the first layer's probabilities (n, k_j) of each variable, (n, 1) of a binary one.
-
-    They are differences to the frequencies that the layer was fitted to. These are low where rows of a label
-    are held out, so that without x they would predict the opposite of it.
-    """
-    tables = [
-        table - smoothed_frequencies(counts)
-        for table, counts in zip(layer._joint_of(X).marginals(), layer.label_counts_, strict=True)
-    ]
+    """Return the first layer's probabilities (n, k_j) of each variable, (n, 1) of a binary one."""
+    tables = layer._joint_of(X).marginals()
     return [table if table.shape[1] > 2 else table[:, 1:].copy() for table in tables]  # as in `OneHot`
 
 

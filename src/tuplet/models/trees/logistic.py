@@ -233,8 +233,11 @@ class EdgeLearner:
 
         best = best_shift(usual)
         if shared == "auto":
-            before, base = base, best_on_grid(
-                lambda value: score(value, best) + _log_prior(value, alone), GRID, _nearest(base)
+            before, base = (
+                base,
+                best_on_grid(
+                    lambda value: score(value, best) + _log_prior(value, alone), GRID, _nearest(base)
+                ),
             )
             best = best if base == before else best_shift(best)
         self._logits = {C: self._held_logits(C) for C in (alone, base)}
