@@ -135,7 +135,8 @@ class Neighborhoods:
         size: Floats = np.minimum(self.weights, 1.0)
         own = size[:, None] * columns
         if groups is not None:
-            own = np.stack([np.bincount(groups, self.weights * each) for each in columns.T], axis=1)[groups]
+            sums = [np.bincount(groups, self.weights * each).astype(float) for each in columns.T]
+            own = np.stack(sums, axis=1)[groups]
             size = np.bincount(groups, self.weights).astype(float)[groups]
         total, weight = self.weights @ columns, self.weights.sum()
         others = np.maximum(weight - size[some], np.finfo(float).tiny)[:, None]
