@@ -66,6 +66,8 @@ class ProbitModel(JointClassifier):
     A subclass defines `_mean_settings`; its `_predictors` may transform the features.
     """
 
+    _judged_by_few_rows = False  # its draws are of the posterior, and take long
+
     _parameters = declare(
         "columns n_chains random_state n_jobs progress",
         n_burn=Whole(at_least=0),
