@@ -299,7 +299,8 @@ def _with_room(nodes: _Nodes, extra: int) -> _Nodes:
         _longer(nodes.state, (room, nodes.state.shape[1])),
         _longer(nodes.logits, (room, nodes.logits.shape[1])), _longer(nodes.log_prob, room),
         _longer(nodes.bound, room), _longer(nodes.depth, room), _longer(nodes.following, room),
-        _longer(nodes.heap, room), _longer(nodes.keys, room), _longer(nodes.vacant, room), nodes.heads, nodes.sizes, nodes.lost,
+        _longer(nodes.heap, room), _longer(nodes.keys, room), _longer(nodes.vacant, room),
+        nodes.heads, nodes.sizes, nodes.lost,
     )  # fmt: skip
 
 
@@ -680,8 +681,9 @@ def search_chains(
     scratch = _Scratch(np.empty(len(limits.middle)), np.empty(widest), np.empty(widest))
     places = np.empty((4, 1024), np.int64)
     nodes = _Nodes(
-        np.zeros((1024, width), np.int8), np.empty((1024, len(limits.middle))), np.empty(1024), np.empty(1024),
-        places[0], places[1], places[2], np.empty(1024), places[3], np.empty(m, np.int64), np.empty(3, np.int64), np.empty(1),
+        np.zeros((1024, width), np.int8), np.empty((1024, len(limits.middle))), np.empty(1024),
+        np.empty(1024), places[0], places[1], places[2], np.empty(1024), places[3],
+        np.empty(m, np.int64), np.empty(3, np.int64), np.empty(1),
     )  # fmt: skip
     for q in range(len(rows)):
         row = _Row(known[q], codes[q], log_prob[q])
