@@ -43,7 +43,8 @@ def run(state, rng, n_burn, n_draws, read):
 
 def begin(settings, X, signs, rule, rng):
     """Start a chain as a fit does, but without offsets."""
-    prepared, offsets = settings.prepare(X), np.zeros(len(signs))
+    offsets = np.zeros(len(signs))
+    prepared = settings.prepare(X, signs, offsets)
     if isinstance(settings, LinearSettings) and isinstance(rule, Hamiltonian):
         rule = Together.make(rule, prepared, signs, offsets)
         prepared, signs = rule.design, np.ascontiguousarray(signs[:, rule.groups.rows])
@@ -97,7 +98,7 @@ def test_linear_means_of_one_label_agree_with_integration_over_both_coefficients
         log_weight += stats.norm.logcdf(sign * (a + b * x))
     weight = np.exp(log_weight - log_weight.max())
     weight /= weight.sum()
-    state = begin(LinearSettings(), X, signs, correlation_step(kind), rng)
+    state = begin(LinearSettings(1.0), X, signs, correlation_step(kind), rng)
     draws = run(state, rng, 200, 3000, lambda s: s.blocks.record(rng)[0])
     for j, axis in enumerate((a, b)):
         mean = (axis * weight).sum()
@@ -111,7 +112,7 @@ def test_a_linear_block_draws_from_its_conjugate_posterior():
     rng = np.random.default_rng(0)
     X, target, variance = rng.normal(size=(20, 3)), rng.normal(size=20), 0.4
     settings = LinearSettings(0.8, 2.0)
-    blocks = settings.blocks(settings.prepare(X), 1)
+    blocks = settings.blocks(settings.prepare(X, np.ones((1, 20)), np.zeros(1)), 1)
     full = np.column_stack([np.ones(20), X])
     precision = full.T @ full / variance + np.diag([1 / 4, *[1 / 0.64] * 3])
     covariance = np.linalg.inv(precision)
@@ -256,7 +257,7 @@ FLAT = 1e12  # a variance of the noise under which blocks draw from their prior
 
 def prior_blocks(settings, X, rng, n_sweeps):
     """Move fresh blocks of two labels to draws from their prior."""
-    blocks = settings.blocks(settings.prepare(X), 2)
+    blocks = settings.blocks(settings.prepare(X, np.ones((2, len(X))), np.zeros(2)), 2)
     for _ in range(n_sweeps):
         prior_means(blocks, len(X), rng)
     return blocks
