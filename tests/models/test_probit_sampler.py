@@ -73,6 +73,44 @@ def test_correlation_of_two_labels_agrees_with_quadrature(kind, n_draws):
     assert rho.std() == pytest.approx(sd, rel=0.35)
 
 
+def test_linear_means_and_correlations_that_move_together_agree_with_quadrature():
+    # Coefficients next to zero: labels agree with probability 1/2 + arcsin(rho) / pi.
+    n_equal, n_other = 28, 12
+    codes = np.array([[1, 1], [0, 0]] * (n_equal // 2) + [[1, 0], [0, 1]] * (n_other // 2))
+    grid = np.linspace(-1, 1, 20_001)[1:-1]
+    weight = orthants(grid) ** n_equal * (1 - orthants(grid)) ** n_other
+    mean = (grid * weight).sum() / weight.sum()
+    sd = np.sqrt((grid**2 * weight).sum() / weight.sum() - mean**2)
+    rng = np.random.default_rng(0)
+    settings = LinearSettings(1e-3, 1e-3)
+    state = begin(settings, rng.normal(size=(40, 1)), label_signs(codes), Hamiltonian(), rng)
+    rho = run(state, rng, 200, 1500, lambda s: s.matrix[0, 1])
+    effective = array_stats.ess(rho[None, :, None], chain_axis=0, draw_axis=1)[0]
+    assert effective > 200
+    assert abs(rho.mean() - mean) < 4 * sd / np.sqrt(effective)
+    assert rho.std() == pytest.approx(sd, rel=0.15)
+
+
+def test_scales_of_slopes_agree_with_integration():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(150, 1))
+    codes = (np.outer(X[:, 0], [0.0, 0.7, 2.0]) + rng.normal(size=(150, 3)) > 0.3).astype(int)
+    signs = label_signs(codes)
+    offsets = offsets_of(signs)
+    found = LinearSettings().prepare(X, signs, offsets).deviations[:, 1]
+    grid, edges, scales = np.linspace(-4, 4, 161), np.linspace(-4.025, 4.025, 162), np.geomspace(1e-3, 3, 60)
+    a, b = np.meshgrid(grid / 2, grid, indexing="ij")
+    priors = np.diff(stats.norm.cdf(edges / scales[:, None]), axis=1)
+    for sign, offset, scale in zip(signs, offsets, found, strict=True):
+        log_p = stats.norm.logpdf(a, scale=2.5)
+        for x, s in zip(X[:, 0], sign, strict=True):
+            log_p += stats.norm.logcdf(s * (offset + a + b * x))
+        p = np.exp(log_p - log_p.max()).sum(axis=0)
+        weights = (priors @ p) * scales / (1 + scales**2)  # half-Cauchy, even in the logarithm
+        assert scale == pytest.approx((weights * scales).sum() / weights.sum(), rel=0.25)
+    assert found[0] < found[1] < found[2]
+
+
 def test_a_label_that_is_never_known_leaves_the_prior():
     rng = np.random.default_rng(0)
     codes = np.column_stack([rng.integers(0, 2, 30), np.full(30, UNKNOWN)])

@@ -105,7 +105,9 @@ def test_chains_start_at_the_mode():
     rng = np.random.default_rng(3)
     X = rng.normal(size=(200, 4))
     signs = label_signs((X[:, :2] + rng.normal(size=(200, 2)) > 0).astype(int))
-    move = Together.make(None, LinearSettings(1.0).prepare(X, signs, offsets_of(signs)), signs, offsets_of(signs))
+    move = Together.make(
+        None, LinearSettings(1.0).prepare(X, signs, offsets_of(signs)), signs, offsets_of(signs)
+    )
     surface = _Surface(
         move, move.positions, signs[:, move.groups.rows].astype(float), *np.zeros((3, 2, 200)) - 1.0
     )

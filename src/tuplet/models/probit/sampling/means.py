@@ -91,19 +91,20 @@ class LinearBlocks:
 
     def __init__(self, design: LinearDesign) -> None:
         self.design = design
-        self.position: Floats = np.zeros(design.deviations.shape)
+        self.position: Floats = np.zeros_like(design.deviations)
 
     def step(self, target: Floats, covariance: Floats, rng: np.random.Generator) -> Floats:
         """See `MeanBlocks.step`."""
-        # Columns of the design are orthogonal: positions of different columns are independent.
-        precision = np.linalg.inv(covariance)
-        scaled = self.design.deviations.T  # (r, q)
-        inner = scaled[:, :, None] * precision * (scaled * self.design.strengths[:, None])[:, None]
-        roots = np.linalg.cholesky(inner + np.eye(len(covariance)))
-        pull = self.design.slopes(precision @ target).T[..., None]
-        noise = rng.standard_normal(pull.shape)
-        half = np.linalg.solve(roots, pull) + noise
-        self.position = np.ascontiguousarray(np.linalg.solve(roots.transpose(0, 2, 1), half)[..., 0].T)
+        # Columns of the design are orthogonal, so positions of different columns are independent. The slopes
+        # of a label have one scale: the axes along which labels are independent are the same for all of them.
+        precision, design = np.linalg.inv(covariance), self.design
+        pull = precision @ (target @ design.rotated) * design.deviations
+        for columns in (slice(0, 1), slice(1, None)):
+            if pull[:, columns].size:
+                scales = design.deviations[:, columns][:, :1]
+                self.position[:, columns] = _draw_positions(
+                    scales * precision * scales.T, design.strengths[columns], pull[:, columns], rng
+                )
         return self.means()
 
     def means(self) -> Floats:
@@ -121,6 +122,15 @@ class LinearBlocks:
         """Take the coefficients of a record; return the means (q, n)."""
         self.position = self.design.positions(np.array(records, dtype=float))
         return self.means()
+
+
+def _draw_positions(precision: Floats, strengths: Floats, pull: Floats, rng: np.random.Generator) -> Floats:
+    """Draw positions (q, r): column j has precision 1 + strengths_j precision and its pull."""
+    values, axes = np.linalg.eigh(precision)
+    spread = 1 / (1 + np.maximum(values, 0.0)[:, None] * strengths)
+    # The symmetric root does not depend on the signs of axes, which rounding may change.
+    noise = axes.T @ rng.standard_normal(pull.shape)
+    return np.asarray(axes @ (spread * (axes.T @ pull) + np.sqrt(spread) * noise), dtype=float)
 
 
 @dataclass(frozen=True)
@@ -153,4 +163,3 @@ class LinearDraws:
         full = np.concatenate([np.ones((len(X), 1)), X], axis=1)
         flat = full @ self.coefficients.reshape(-1, width).T
         return np.ascontiguousarray(flat.reshape(len(X), n_draws, q).transpose(1, 0, 2))
-

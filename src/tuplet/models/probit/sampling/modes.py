@@ -16,7 +16,7 @@ _N_EXPECTED, _N_NEWTON = 15, 6
 _MOST_DENSE = 200
 """Positions of a label up to which their curvature is a matrix, rather than its diagonal."""
 
-_SCALES = np.geomspace(1e-3, 3.0, 14)
+_SCALES = np.geomspace(1e-3, 3.0, 12)
 """Scales that are tried; with larger slopes of standardised predictors, labels would be certain."""
 
 _N_STEPS = 4
@@ -43,7 +43,7 @@ def estimate_scales(design: LinearDesign, signs: Codes, offsets: Floats) -> Floa
 
 
 def _log_evidence(design: LinearDesign, signs: Codes, positions: Floats, means: Floats) -> Floats:
-    """Return the log-probability (q,) of the signs of each label, with the mode (q, r) and its means (q, n)."""
+    """Return log-probabilities (q,) of the signs of each label, from modes (q, r) and their means (q, n)."""
     curvature = information_of(means, signs).mean(axis=1)[:, None] * design.strengths * design.deviations**2
     log_density = log_ndtr(signs * means).sum(axis=1) - 0.5 * (positions**2).sum(axis=1)
     return log_density - 0.5 * np.log1p(curvature).sum(axis=1)

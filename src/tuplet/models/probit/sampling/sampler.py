@@ -142,9 +142,7 @@ def _draw_latent(state: State, rng: np.random.Generator) -> State:
 
 def _move_together(state: State, rule: Together, rng: np.random.Generator) -> tuple[State, Info]:
     blocks, adapting = state.blocks, state.adapting
-    correlation, means = rule.interweave(
-        state.correlation, blocks, state.latent, state.means, rng, adapting
-    )
+    correlation, means = rule.interweave(state.correlation, blocks, state.latent, state.means, rng, adapting)
     correlation, latent, means, accepted = rule.step(
         correlation, blocks, state.signs, state.latent, means, rng, adapting
     )

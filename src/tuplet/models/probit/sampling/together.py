@@ -40,6 +40,10 @@ _FIRST_SIZE, _ACCEPTANCE = 0.05, 0.6
 _GIVEN = 0.3
 """First step size of moves of R given the latent variables, times the root of the number of rows."""
 
+_FARTHER = 2.0
+"""Steps of the free numbers of R, relative to those of positions. Given u, the density of R is much narrower
+than the posterior one; trajectories that end beyond its centre make up for some of that."""
+
 _PSEUDO = 20
 """Weight of the first guess of the masses, in steps."""
 
@@ -118,7 +122,7 @@ class Together:
     roots: Floats
     theta: Floats
     masses: Floats
-    n_steps: int = 4
+    n_steps: int = 3
 
     @classmethod
     def make(cls, rule: Hamiltonian | None, design: LinearDesign, signs: Codes, offsets: Floats) -> Together:
@@ -139,7 +143,9 @@ class Together:
         spread = self.masses[self.positions.size :] ** -0.5
         theta = self.theta + spread * rng.standard_normal(len(self.theta))
         size = StepSize.start(_FIRST_SIZE, _ACCEPTANCE)
-        return TogetherState(self._matrix(theta), theta, size, self.masses, StepSize.start(_GIVEN / math.sqrt(n)))
+        return TogetherState(
+            self._matrix(theta), theta, size, self.masses, StepSize.start(_GIVEN / math.sqrt(n))
+        )
 
     def begin(self, blocks: Any, rng: np.random.Generator) -> Floats:
         """Put `LinearBlocks` near the mode, and return the means (q, n)."""
@@ -274,6 +280,7 @@ def _trajectory(
     """Follow the Hamiltonian flow; return where it ends and the logarithm of the Metropolis ratio."""
     # A length that varies keeps trajectories from closing upon themselves.
     step = state.size.size(adapting) * rng.uniform(0.7, 1.3) / np.sqrt(state.masses)
+    step[surface.origin.size :] *= _FARTHER
     momentum = rng.standard_normal(len(at))
     start = here.value - 0.5 * float((momentum**2).sum())
     for _ in range(n_steps):
@@ -303,4 +310,3 @@ def _first_correlation(means: Floats, signs: Codes, weights: Floats) -> tuple[Fl
     if least < 0.1:  # towards the identity, as far as it takes
         matrix = np.eye(len(matrix)) + (matrix - np.eye(len(matrix))) * 0.9 / (1 - least)
     return matrix, information
-
