@@ -395,14 +395,11 @@ def _warn_of_odd_labels(codes: Codes, space: ClassSpace, model: str) -> None:
 
 def _twins(codes: Codes) -> list[tuple[int, int]]:
     """Return pairs of varying columns that always agree, or never do, where both are known."""
-    found = []
-    for i in range(codes.shape[1]):
-        for j in range(i):
-            known = (codes[:, i] != UNKNOWN) & (codes[:, j] != UNKNOWN)
-            a, b = codes[known, i], codes[known, j]
-            if len(a) > 1 and np.ptp(a) and (np.array_equal(a, b) or np.array_equal(a, 1 - b)):
-                found.append((j, i))
-    return found
+    high, low = (codes == 1).astype(float), (codes == 0).astype(float)
+    both, neither, first, second = high.T @ high, low.T @ low, high.T @ low, low.T @ high
+    alike = (first + second == 0) & (both > 0) & (neither > 0)
+    opposed = (both + neither == 0) & (first > 0) & (second > 0)
+    return [(int(j), int(i)) for i, j in zip(*np.nonzero(np.tril(alike | opposed, -1)), strict=True)]
 
 
 def _digest_of(*arrays: Any) -> str:
