@@ -27,7 +27,7 @@ from tuplet.space.features.dates import (
 )
 from tuplet.space.features.inputs import kind_of, unused
 from tuplet.space.features.nominal import codes_and_values, merge_rare
-from tuplet.space.features.numerals import WrittenNumbers, find_style
+from tuplet.space.features.numerals import DecimalMark, NumberStyle, WrittenNumbers, find_style
 from tuplet.space.features.rates import LabelIndicators, learn_rates
 from tuplet.space.features.texts import learn_terms
 
@@ -107,6 +107,8 @@ class ReadColumn:
         For users; mostly there is none.
     training : list of arrays, optional
         The columns of the training rows, where these are not what the reader returns.
+    style : NumberStyle, optional
+        Of numbers that are written as text.
     """
 
     kind: str
@@ -114,6 +116,7 @@ class ReadColumn:
     reason: str
     warning: str = ""
     training: list[Any] | None = None
+    style: NumberStyle | None = None
 
 
 # -- tables ------------------------------------------------------------------------------------------------
@@ -165,10 +168,12 @@ class TableReader:
         """
         names = [str(name) for name in X.columns]
         given = _checked(columns or {}, names)
-        found = [
-            read_column(column, given.get(name), labels, text_is_discrete)
-            for name, (_, column) in zip(names, X.items(), strict=True)
-        ]
+        found = _same_decimals(
+            [
+                read_column(column, given.get(name), labels, text_is_discrete)
+                for name, (_, column) in zip(names, X.items(), strict=True)
+            ]
+        )
         for each in found:
             if each.warning:
                 warn_outside(each.warning, TupletWarning)
@@ -222,6 +227,21 @@ def _checked(columns: Mapping[Any, str], names: list[str]) -> dict[str, str]:
                 " format of dates such as '%d.%m.%Y'."
             )
     return {str(name): kind for name, kind in columns.items()}
+
+
+def _same_decimals(found: list[ReadColumn]) -> list[ReadColumn]:
+    """Return columns of numbers such as 1,234 with the decimal mark of the others, if these agree on it."""
+    styles = [each.style for each in found if each.style is not None]
+    marks = {style.reader.decimal for style in styles if not style.example and style.reader.has_marks}
+    if len(marks) != 1 or not any(style.example for style in styles):
+        return found
+    return [_with_decimal(each, *marks) if each.style and each.style.example else each for each in found]
+
+
+def _with_decimal(column: ReadColumn, mark: DecimalMark) -> ReadColumn:
+    assert column.style is not None
+    style = column.style._replace(reader=column.style.reader.with_decimal(mark))
+    return replace(_numerals(style), reason=f"{_as_text(style)}, as in other columns")
 
 
 def _unique(names: list[str], found: list[ReadColumn]) -> tuple[tuple[str, ...], ...]:
@@ -344,7 +364,7 @@ def _written(
     """Return a column of text as numbers or dates, if it is that."""
     style = find_style(texts)
     if style is not None:
-        return ReadColumn("number", WrittenNumbers(style), f"numbers, written as text ({_STYLES[style]})")
+        return _numerals(style)
     format = find_format(texts, column)
     if format is not None:
         doubt = "; day and month could also be the other way round" * format.doubt
@@ -357,13 +377,13 @@ def _nearly_written(
 ) -> ReadColumn | None:
     """Return a column of which nearly all values are numbers or dates; if it has few values, a category."""
     style = find_style(texts, 0.5)
-    if style is not None and (odd := _odd_values(column, WrittenNumbers(style))):
+    if style is not None and (odd := _odd_values(column, style.reader)):
         start = f"The column {str(column.name)!r} holds numbers, but also {listing(odd, 3)}"
         if not many:
             warning = f"{start}, so it is a category; leave fields empty if values are missing."
             return replace(_few(column, len(texts), declared=False), warning=warning)
         warning = f"{start}, which count as missing; columns={{{str(column.name)!r}: 'category'}} keeps them."
-        return ReadColumn("number", WrittenNumbers(style), "numbers, nearly all", warning)
+        return ReadColumn("number", style.reader, f"numbers, nearly all ({style})", warning)
     format = find_format(texts, column, 0.5) if many else None
     if format is None or not (odd := _odd_values(column, DateParts((), format.format))):
         return None
@@ -373,7 +393,12 @@ def _nearly_written(
     return _dated(column, format.format, labels, f"dates, nearly all, written as {format.format}", warning)
 
 
-_STYLES = {"point": "decimal point", "comma": "decimal comma", "thousands": "commas between thousands"}
+def _numerals(style: NumberStyle) -> ReadColumn:
+    return ReadColumn("number", style.reader, _as_text(style), style=style)
+
+
+def _as_text(style: NumberStyle) -> str:
+    return f"numbers, written as text ({style})"
 
 
 def _odd_values(column: pd.Series, reader: ColumnReader) -> list[Any]:
@@ -456,20 +481,24 @@ def _text(column: pd.Series, labels: LabelIndicators | None, reason: str = "free
 _GIVEN = "declared"
 
 
-def _as_number(column: pd.Series, labels: LabelIndicators | None) -> ReadColumn:
+def _as_number(column: pd.Series, mark: DecimalMark | None = None) -> ReadColumn:
+    """Return a column as numbers, which are written with this decimal mark if they can be."""
     kind = kind_of(column)
     if kind == "number":
         return ReadColumn("number", KeptColumn(), _GIVEN)
     if kind == "date":
         return ReadColumn("number", DateParts(), f"{_GIVEN}, as days")
     texts = [str(value) for value in column.dropna().unique()[:_SAMPLE]]
-    reader = WrittenNumbers(find_style(texts) or find_style(texts, 0.5) or "point")
+    style = find_style(texts) or find_style(texts, 0.5) or NumberStyle(WrittenNumbers(mark or "."))
+    if mark is not None and style.example:
+        style = NumberStyle(style.reader.with_decimal(mark))
+    reader = style.reader
     plain = column.astype(object)
     if np.isnan(reader.read(plain)[0]).all():
         raise InputError(
             f"The column {str(column.name)!r} is declared as numbers, but has none ({listing(texts[:3])})."
         )
-    return ReadColumn("number", reader, f"{_GIVEN}, {_STYLES[reader.style]}")
+    return ReadColumn("number", reader, f"{_GIVEN}, {style}")
 
 
 def _as_date(column: pd.Series, labels: LabelIndicators | None) -> ReadColumn:
@@ -502,7 +531,9 @@ def _as_target(column: pd.Series, labels: LabelIndicators | None) -> ReadColumn:
 
 
 _BY_KIND: dict[str, Callable[[pd.Series, LabelIndicators | None], ReadColumn]] = {
-    "number": _as_number,
+    "number": lambda column, labels: _as_number(column),
+    "decimal point": lambda column, labels: _as_number(column, "."),
+    "decimal comma": lambda column, labels: _as_number(column, ","),
     "date": _as_date,
     "category": _as_category,
     "target": _as_target,
