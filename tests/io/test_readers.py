@@ -4,6 +4,8 @@ import json
 import os
 import re
 import time
+import warnings
+import zipfile
 from io import BytesIO, StringIO
 from pathlib import Path
 
@@ -18,7 +20,8 @@ from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from benchmark_sets import load_benchmark
 from draws import examples
-from tuplet.core.exceptions import DataFormatError, InputError, NoTargetsError, TupletError
+from tuplet import FeatureEncoder
+from tuplet.core.exceptions import DataFormatError, InputError, NoTargetsError, TupletError, TupletWarning
 from tuplet.io import Dataset, read_svmlight, read_table, write_arff, write_parquet
 from tuplet.io.tables.chunks import read_chunks
 from tuplet.io.tables.mat import read_mat_variables
@@ -85,7 +88,10 @@ def test_iso_dates_of_features_are_dates(fields, expected):
 
 def test_decimal_commas():
     data = read_table(StringIO("age;weight;code;y\n31;72,5;1,2,3;0\n45;80;4;1\n;-1,5e2;#N/A;1\n"), "y")
-    assert data.X["weight"].tolist() == [72.5, 80.0, -150.0]
+    assert data.X["weight"].tolist() == ["72,5", "80", "-1,5e2"]
+    np.testing.assert_array_equal(
+        FeatureEncoder().fit_transform(data.X[["weight"]]).T, [[72.5, 80.0, -150.0]]
+    )
     assert data.X["code"].tolist()[:2] == ["1,2,3", "4"]
     assert data.X.isna().sum().tolist() == [1, 0, 1]
 
@@ -106,7 +112,7 @@ def test_other_dates_are_text(odd):
 
 def test_tsv_standard_input_and_open_files(tmp_path, monkeypatch):
     (tmp_path / "t.tsv").write_text("a\tb\n1,5\tx\n")
-    assert read_table(tmp_path / "t.tsv", "b").X["a"].tolist() == [1.5]
+    assert read_table(tmp_path / "t.tsv", "b").X["a"].tolist() == ["1,5"]
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(BytesIO(b"a\tb\n1\t0\n")))
     data = read_table("-", "b")
     assert (data.X["a"].tolist(), data.Y["b"].tolist()) == ([1], [0])
@@ -144,9 +150,10 @@ def test_broken_csv_files(text, line, message):
     assert caught.value.line == line
 
 
-def test_text_that_is_not_utf8_names_its_line():
-    with pytest.raises(DataFormatError, match=r"'file object', line 3: this is not text in UTF-8"):
-        read_table(BytesIO("a,b\n1,2\nö,3\n".encode("latin-1")), "b")
+def test_damaged_utf8_names_its_line():
+    content = "a,b\näö,2\nüß,3\n".encode().replace("ü".encode(), b"\xfc")
+    with pytest.raises(DataFormatError, match=r"'file object', line 3: a byte that is not UTF-8"):
+        read_table(BytesIO(content), "b")
 
 
 # -- which columns are class variables ---------------------------------------------------------------------
@@ -690,6 +697,13 @@ def bytes_of(form):
     data, file = small(), BytesIO()
     if form in ("csv", "csv.gz"):
         data.frame.to_csv(file, index=False)
+    elif form == "csv.zip":
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr(zipfile.ZipInfo("small.csv"), data.frame.to_csv(index=False))
+    elif form == "jsonl":
+        data.frame.to_json(file, orient="records", lines=True)
+    elif form == "feather":
+        data.frame.to_feather(file)
     elif form == "tsv":
         data.frame.drop(columns=["text", "colour, dark"]).to_csv(file, index=False, sep="\t")
     elif form == "parquet":
@@ -710,7 +724,8 @@ def bytes_of(form):
 
 
 FORMS = [
-    "csv", "csv.gz", "tsv", "parquet", "arff", "arff.sparse", "mat", "mat.packed", "svmlight", "xml",
+    "csv", "csv.gz", "csv.zip", "tsv", "jsonl", "parquet", "feather", "arff", "arff.sparse", "mat",
+    "mat.packed", "svmlight", "xml",
 ]  # fmt: skip
 FILES = {form: bytes_of(form) for form in FORMS}
 
@@ -721,7 +736,9 @@ def read_damaged(form, content):
         if form == "xml":
             data = read_table(StringIO("a,b,c\n1,2,3\n"), labels=BytesIO(content))
         else:
-            data = read_table(BytesIO(content), targets=[0], format=form.partition(".")[0])
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", TupletWarning)  # of encodings and comments
+                data = read_table(BytesIO(content), targets=[0], format=form.partition(".")[0])
     except TupletError as error:
         message = str(error)
     else:
@@ -781,14 +798,14 @@ def test_files_cut_short_anywhere(form):
         read_damaged(form, content[:end])
 
 
-@pytest.mark.parametrize("form", ["csv.gz", "parquet", "mat", "mat.packed", "xml"])
+@pytest.mark.parametrize("form", ["csv.gz", "csv.zip", "parquet", "feather", "mat", "mat.packed", "xml"])
 def test_files_with_an_end_notice_that_it_is_lacking(form):
     content = FILES[form]
     for end in range(1, len(content) - 2, max(1, len(content) // 60)):
         assert read_damaged(form, content[:end]) is None, end
 
 
-@pytest.mark.parametrize("form", ["csv", "tsv", "arff", "svmlight"])
+@pytest.mark.parametrize("form", ["csv", "tsv", "jsonl", "arff", "svmlight"])
 def test_rows_cut_short_are_noticed(form):
     content = FILES[form]
     last = content.rstrip(b"\n").rindex(b"\n")

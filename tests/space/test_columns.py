@@ -228,11 +228,11 @@ def test_other_columns_decide_for_numbers_with_two_readings():
     frame = pd.DataFrame({"a": ["1,234", "2,500"] * 20, "b": ["0,5", "1,25"] * 20, "c": ["1.234", "2"] * 20})
     encoder = FeatureEncoder().fit(frame)
     np.testing.assert_allclose(encoder.transform(frame)[0], [1.234, 0.5, 1234])
+    grouped = "decimal comma, points between thousands: 1.234 is read as 1234"
     assert encoder.summary()["reason"].tolist() == [
         "numbers, written as text (decimal comma: 1,234 is read as 1.234), as in other columns",
         "numbers, written as text (decimal comma)",
-        "numbers, written as text (decimal comma, points between thousands: 1.234 is read as 1234), as in"
-        " other columns",
+        f"numbers, written as text ({grouped}), as in other columns",
     ]
     alone = FeatureEncoder().fit(frame[["a"]])
     assert alone.transform(frame[["a"]])[0, 0] == 1234

@@ -139,7 +139,9 @@ class WrittenNumbers:
         return replace(self, decimal=mark, group="" if self.group else self.decimal)
 
     def __str__(self) -> str:
-        words = [f"decimal {_MARKS[self.decimal]}"] if self.decimal == "," or not self.group else []  # a point is usual
+        words = (
+            [f"decimal {_MARKS[self.decimal]}"] if self.decimal == "," or not self.group else []
+        )  # a point is usual
         words += [f"{_MARKS[self.group]}s between thousands"] if self.group else []
         words += ["percent" if self.unit == "%" else self.unit] if self.unit else []
         return ", ".join(words)

@@ -212,6 +212,18 @@ class TableReader:
         return pd.DataFrame(columns or {_NOTHING: np.zeros(len(X))}, index=X.index)
 
 
+def written_numbers(X: pd.DataFrame, columns: Mapping[Any, str] | None = None) -> dict[str, str]:
+    """Return how numbers are written as text in columns of a frame, by name; see `TableReader.learn`."""
+    given = _checked(columns or {}, [str(name) for name in X.columns])
+    texts = {str(name): column for name, column in X.items() if kind_of(column) == "nominal"}
+    found = _same_decimals([read_column(column, given.get(name), None) for name, column in texts.items()])
+    return {
+        name: each.reason.removeprefix("numbers, ")
+        for name, each in zip(texts, found, strict=True)
+        if isinstance(each.reader, WrittenNumbers)
+    }
+
+
 def _checked(columns: Mapping[Any, str], names: list[str]) -> dict[str, str]:
     """Return what users declared columns to be, by name."""
     if not isinstance(columns, Mapping):
@@ -532,11 +544,11 @@ def _as_target(column: pd.Series, labels: LabelIndicators | None) -> ReadColumn:
 
 _BY_KIND: dict[str, Callable[[pd.Series, LabelIndicators | None], ReadColumn]] = {
     "number": lambda column, labels: _as_number(column),
-    "decimal point": lambda column, labels: _as_number(column, "."),
-    "decimal comma": lambda column, labels: _as_number(column, ","),
     "date": _as_date,
     "category": _as_category,
     "target": _as_target,
     "text": lambda column, labels: _text(column, labels, _GIVEN),
     "drop": lambda column, labels: ReadColumn("drop", DroppedColumn(), _GIVEN),
+    "decimal point": lambda column, labels: _as_number(column, "."),
+    "decimal comma": lambda column, labels: _as_number(column, ","),
 }

@@ -1,0 +1,66 @@
+"""Fields of text: which of them hold no value, and what columns of them are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+import pandas as pd
+from pandas.api.types import is_string_dtype
+
+from tuplet.core.exceptions import InputError
+
+Missing: TypeAlias = Sequence[str] | Mapping[str, Sequence[str]]
+"""Fields that hold no value: in all columns, or by the names of columns, "*" for all others."""
+
+_ERRORS = [
+    "#N/A", "#NV", "#N/V", "#N/D", "#DIV/0!", "#VALUE!", "#WERT!", "#VALEUR!", "#REF!", "#BEZUG!", "#NAME?",
+    "#NOM?", "#NUM!", "#ZAHL!", "#NOMBRE!", "#NULL!", "#NUL!",
+]  # fmt: skip
+"""What spreadsheets in English, German and French write where there is no result."""
+
+MISSING = ["", "?", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", *_ERRORS]
+"""Fields that hold no value; "None" is text, as it is an answer in many questionnaires."""
+
+
+def missing_by_column(
+    missing: Missing | None, names: Sequence[str], usual: Sequence[str] = MISSING
+) -> dict[str, list[str]]:
+    """Return the fields of each column that hold no value: the given or the usual ones, and empty ones."""
+    if isinstance(missing, str):
+        raise InputError(f"read_table: missing must be a list of texts; found {missing!r}, a single one.")
+    given = missing if isinstance(missing, Mapping) else {} if missing is None else {"*": missing}
+    others = given.get("*", usual)
+    return {name: ["", *map(str, given.get(name, others))] for name in names}
+
+
+def is_text(column: pd.Series) -> bool:
+    """Return whether a column holds text, perhaps among other values."""
+    return column.dtype == object or is_string_dtype(column.dtype)
+
+
+def cleaned(column: pd.Series, missing: Sequence[str]) -> pd.Series:
+    """Return booleans with gaps as such, other mixtures as text, and text without blanks at its ends."""
+    if not is_text(column):
+        return column
+    kind = pd.api.types.infer_dtype(column, skipna=True)
+    if kind == "boolean":
+        return column.astype("boolean")
+    if kind == "empty":
+        return column.astype(float)
+    text = column if kind == "string" else column.where(column.isna(), as_words(column))
+    codes, values = pd.factorize(text)
+    stripped = pd.Index([str(value).strip() for value in values], dtype=object)
+    if stripped.equals(pd.Index(values, dtype=object)) and not stripped.isin(missing).any():
+        return text
+    kept = stripped.where(~stripped.isin(missing), None)
+    return pd.Series(kept.append(pd.Index([None])).take(codes), column.index, name=column.name, dtype="str")
+
+
+def as_words(column: pd.Series) -> pd.Series:
+    """Return values as text; whole numbers have no decimals, as which gaps may have left them."""
+    if column.dtype.kind == "f":
+        known = column.dropna()
+        if (known == known.round()).all():
+            column = column.astype("Int64")
+    return column.astype(object).map(str, na_action="ignore").astype("str")
