@@ -103,8 +103,9 @@ def workbook(frame: pd.DataFrame) -> bytes:
     packages = "http://schemas.openxmlformats.org/package/2006"
     sheets = "application/vnd.openxmlformats-officedocument.spreadsheetml"
     parts = {
-        "[Content_Types].xml": f'<Types xmlns="{packages}/content-types"><Default Extension="rels" ContentType='
-        '"application/vnd.openxmlformats-package.relationships+xml"/><Override PartName="/xl/workbook.xml"'
+        "[Content_Types].xml": f'<Types xmlns="{packages}/content-types"><Default Extension="rels"'
+        ' ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
+        '<Override PartName="/xl/workbook.xml"'
         f' ContentType="{sheets}.sheet.main+xml"/><Override PartName="/xl/worksheets/sheet1.xml" ContentType='
         f'"{sheets}.worksheet+xml"/></Types>',
         "_rels/.rels": f'<Relationships xmlns="{packages}/relationships"><Relationship Id="r1" Type='
@@ -207,7 +208,9 @@ TABLES = {
         lambda: text_of(GERMAN.cells(), ";").encode("cp1252"), options=["--encoding", "cp1252"]
     ),
     "excel_de_sep.csv": OddFile(lambda: b"\xef\xbb\xbfsep=;\r\n" + text_of(GERMAN.cells(), ";").encode()),
-    "unicode_de.txt": OddFile(lambda: text_of(GERMAN.cells(), "\t").encode("utf-16"), warning="read as UTF-16"),
+    "unicode_de.txt": OddFile(
+        lambda: text_of(GERMAN.cells(), "\t").encode("utf-16"), warning="read as UTF-16"
+    ),
     "trailing_de.csv": OddFile(trailing, warning="read as cp1252"),
     "errors_de.csv": OddFile(with_errors, warning="read as cp1252", changed=True),
     "packed_de.zip": OddFile(
@@ -235,9 +238,7 @@ TABLES = {
     "tabs_us.csv": OddFile(lambda: text_of(AMERICAN.cells(), "\t").encode()),
     "packed_us.csv.gz": OddFile(lambda: gzip.compress(text_of(AMERICAN.cells()).encode(), mtime=0)),
     "blanks_us.csv": OddFile(with_blanks),
-    "lines_us.jsonl": OddFile(
-        lambda: "\n".join(map(json.dumps, _records(AMERICAN.cells()))).encode()
-    ),
+    "lines_us.jsonl": OddFile(lambda: "\n".join(map(json.dumps, _records(AMERICAN.cells()))).encode()),
     "array_us.json": OddFile(lambda: json.dumps(_records(AMERICAN.cells()), indent=1).encode()),
     "table_us.feather": OddFile(lambda: feather(AMERICAN.cells())),
     "odd-sparse.arff": OddFile(sparse_arff, options=[], beside={"odd.xml": label_list}),
@@ -277,4 +278,4 @@ def write(folder: Path, name: str) -> Path:
 
 if __name__ == "__main__":
     for each in [*TABLES, "table_us.xlsx", *OTHERS]:
-        print(write(Path(sys.argv[1]), each))
+        sys.stdout.write(f"{write(Path(sys.argv[1]), each)}\n")

@@ -168,7 +168,7 @@ def test_written_numbers_are_read_again(values, style):
 
 def test_codes_with_leading_zeros_are_no_numbers():
     assert find_style(["01", "02"]) is None
-    assert find_style(["0", "0.5", "-1e-3"]) == (WrittenNumbers(), "")
+    assert find_style(["0", "0.5", "-1e-3"]) == (WrittenNumbers(), "", True)
     np.testing.assert_array_equal(WrittenNumbers().read(pd.Series([1.5, None]))[0], [1.5, np.nan])
 
 
@@ -236,6 +236,26 @@ def test_other_columns_decide_for_numbers_with_two_readings():
     ]
     alone = FeatureEncoder().fit(frame[["a"]])
     assert alone.transform(frame[["a"]])[0, 0] == 1234
+
+
+def test_numbers_without_marks_have_the_decimals_of_others():
+    frame = pd.DataFrame({"a": ["45 %", "50 %"] * 20, "b": ["0,5", "1,25"] * 20})
+    encoder = FeatureEncoder().fit(frame)
+    np.testing.assert_allclose(encoder.transform(pd.DataFrame({"a": ["12,5 %"], "b": ["3"]})), [[0.125, 3]])
+
+
+def test_numbers_that_are_written_in_another_way_than_in_training():
+    frame = pd.DataFrame({"a": ["1.234,5", "2"] * 20, "b": [0.5, 1.0] * 20})
+    encoder = FeatureEncoder(impute=False).fit(frame)
+    with pytest.warns(TupletWarning, match=r"'a' holds '1,234.5', which count as missing: its numbers were"):
+        answer = encoder.transform(pd.DataFrame({"a": ["1,234.5", "7,5"], "b": [1, 1]}))
+    np.testing.assert_array_equal(answer[:, 0], [np.nan, 7.5])
+
+
+def test_one_number_far_down_decides_for_all():
+    column = [f"{i},{100 + i % 900}" for i in range(1, 999) for _ in range(12)]
+    texts = pd.Series([f"{text}{i % 7}" if i == 11_000 else text for i, text in enumerate(column)])
+    assert find_style(texts.unique().tolist()).reader == WrittenNumbers(",")
 
 
 def test_readings_of_numbers_can_be_declared():

@@ -36,7 +36,7 @@ from tuplet.io.tables.source import (
     recode,
     require_stream,
 )
-from tuplet.io.tables.text import TextLayout, find_layout, parse_rows, without_lines
+from tuplet.io.tables.text import TextLayout, find_layout, grouped_numbers, parse_rows, without_lines
 
 _BLOCK = 8_000_000
 """Bytes of text that are taken apart at once."""
@@ -217,18 +217,16 @@ def _text(
 ) -> Iterator[Chunk]:
     size = _size(head.path)
     layout: TextLayout | None = None
+    texts: list[str] = []
     n_bytes, n_rows = 0, 0
     for piece in _pieces_in_utf8(_blocks(stream, head, block), head):
         first = layout is None
         if layout is None:
             layout = find_layout(piece, "\t" if kind == "tsv" else None)
-        frame = parse_rows(
-            without_lines(piece, layout.n_lines if first else 0),
-            layout,
-            missing=missing,
-            words=[word for word in words if word in layout.names],
-            names_first=first,
-        )
+            piece = without_lines(piece, layout.n_lines)
+            texts = [word for word in words if word in layout.names]
+            texts += [name for name in grouped_numbers(piece, layout) if name not in texts]
+        frame = parse_rows(piece, layout, missing=missing, words=texts, names_first=first)
         n_bytes += len(piece.content)
         if layout.names[0] != "":
             frame.index = pd.RangeIndex(n_rows, n_rows + len(frame))

@@ -25,7 +25,8 @@ def require_encoding(name: str | None, reader: str) -> None:
     """Refuse names of encodings of text that Python does not have."""
     try:
         if name is not None:
-            b"".decode(name)
+            " ".encode(name)
+            codecs.getincrementaldecoder(name)
     except (LookupError, TypeError, ValueError):
         raise InputError(
             f"{reader}: encoding={name!r} is not known; use utf-8, utf-16, cp1252, latin-1, or another that"

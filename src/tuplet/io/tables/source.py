@@ -82,8 +82,8 @@ class FileContent:
         except UnicodeDecodeError as error:
             line = self.content.count(b"\n", 0, error.start) + 1
             self.fail(
-                "a byte that is not UTF-8, unlike the rest; the file is damaged or no text. Otherwise give"
-                " encoding=.",
+                "a byte that is not UTF-8; the file is damaged, no text, or in an encoding that encoding="
+                " must name.",
                 line,
             )
 
@@ -149,10 +149,11 @@ def as_utf8(source: FileContent, encoding: str | None) -> FileContent:
     """Return a file of text in UTF-8: from the given encoding, or the one that it seems to have."""
     require_encoding(encoding, "read_table")
     found = source.encoding or encoding or wide_encoding(source.content) or narrow_encoding(source.content)
-    if encoding is None and found not in (None, "ascii", "utf-8"):
-        warn_of_encoding(source.name, found)
-    if found in (None, "ascii", "utf-8"):  # None: text() names the damage
+    if encoding is None and found in (None, "ascii", "utf-8"):  # None: text() names the damage
         return replace(source, encoding="utf-8")
+    assert found is not None
+    if encoding is None:
+        warn_of_encoding(source.name, found)
     return replace(source, content=recode(source, found), encoding="utf-8")
 
 

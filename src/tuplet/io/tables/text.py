@@ -306,11 +306,23 @@ def _texts_of_digits(source: FileContent, text: str, layout: TextLayout) -> list
     if not re.search(field, text):
         return []
     words = _frame(source, text, layout, None, names_first=True, words=layout.names)
+    codes = [str(name) for name, column in words.items() if _is_code(column.dropna())]
+    return [*codes, *_grouped(words, layout)]
+
+
+def grouped_numbers(source: FileContent, layout: TextLayout) -> list[str]:
+    """Return columns of a piece, which begins with the names, in which 1.234 is 1234."""
+    if layout.mark == ",":
+        return []
+    return _grouped(parse_rows(source, layout, words=layout.names, names_first=True), layout)
+
+
+def _grouped(words: pd.DataFrame, layout: TextLayout) -> list[str]:
+    """Return columns whose points are between thousands, since commas are decimal in others."""
     texts = {str(name): column.dropna() for name, column in words.items()}
-    codes = [name for name, column in texts.items() if _is_code(column)]
     if layout.mark == "," or not any(_has_decimal_comma(column) for column in texts.values()):
-        return codes
-    return [*codes, *(name for name, column in texts.items() if _is_grouped(column))]
+        return []
+    return [name for name, column in texts.items() if _is_grouped(column)]
 
 
 def _is_code(column: pd.Series) -> bool:

@@ -127,11 +127,6 @@ class WrittenNumbers:
             return True
         return not parts.unit and (self.unit not in _SHARES or not parts.digits.strip("0.,"))
 
-    @property
-    def has_marks(self) -> bool:
-        """Whether the style is that of a country: whole numbers, or those with a point, are in all."""
-        return self.decimal == "," or bool(self.group)
-
     def with_decimal(self, mark: DecimalMark) -> WrittenNumbers:
         """Return the other reading of numbers such as 1,234 and 1.234, if this is not the one wanted."""
         if mark == self.decimal:
@@ -139,9 +134,8 @@ class WrittenNumbers:
         return replace(self, decimal=mark, group="" if self.group else self.decimal)
 
     def __str__(self) -> str:
-        words = (
-            [f"decimal {_MARKS[self.decimal]}"] if self.decimal == "," or not self.group else []
-        )  # a point is usual
+        is_usual = self.decimal == "." and bool(self.group or self.unit)
+        words = [] if is_usual else [f"decimal {_MARKS[self.decimal]}"]
         words += [f"{_MARKS[self.group]}s between thousands"] if self.group else []
         words += ["percent" if self.unit == "%" else self.unit] if self.unit else []
         return ", ".join(words)
@@ -155,10 +149,27 @@ class NumberStyle(NamedTuple):
     reader : WrittenNumbers
     example : str
         A number of the column if all of them can be read in two ways, as 1,234; otherwise nothing.
+    has_marks : bool
+        Whether a number has a mark, by which the style can be recognised.
     """
 
     reader: WrittenNumbers
     example: str = ""
+    has_marks: bool = True
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether the numbers show which decimal mark is used where they come from."""
+        return self.has_marks and not self.example
+
+    def with_decimal(self, mark: DecimalMark) -> NumberStyle:
+        """Return the style with a decimal mark that is known from elsewhere, if this one is not certain."""
+        if self.is_certain:
+            return self
+        reader = self.reader
+        return self._replace(
+            reader=reader.with_decimal(mark) if self.has_marks else replace(reader, decimal=mark)
+        )
 
     def __str__(self) -> str:
         if not self.example:
@@ -212,7 +223,7 @@ def _chosen(fitting: list[WrittenNumbers], parts: Sequence[_Numeral]) -> NumberS
     other = next((each for each in fitting if each == first.with_decimal(_other(first.decimal))), None)
     example = next((part.digits for part in parts if not part.digits.isdigit()), "")
     if other is None or not example:
-        return NumberStyle(first)
+        return NumberStyle(first, has_marks=bool(example))
     plain, grouped = (first, other) if other.group else (other, first)
     if any(len(part.digits) > 3 for part in parts if part.digits.isdigit()):
         return NumberStyle(plain)  # as 1500 beside 2,500: thousands have no mark

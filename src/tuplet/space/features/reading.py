@@ -5,6 +5,7 @@ What is read has columns of two kinds only: numbers, and categories of few value
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -193,6 +194,9 @@ class TableReader:
 
     def read(self, X: pd.DataFrame) -> pd.DataFrame:
         """Return rows of X, with the columns of `learn`, in numbers and categories."""
+        for reader, (name, column) in zip(self.readers, X.items(), strict=True):
+            if isinstance(reader, WrittenNumbers):
+                _warn_of_other_texts(str(name), column, reader)
         return self._frame(X, [None] * len(self.readers))
 
     def _frame(self, X: pd.DataFrame, known: Sequence[list[Any] | None]) -> pd.DataFrame:
@@ -212,16 +216,29 @@ class TableReader:
         return pd.DataFrame(columns or {_NOTHING: np.zeros(len(X))}, index=X.index)
 
 
-def written_numbers(X: pd.DataFrame, columns: Mapping[Any, str] | None = None) -> dict[str, str]:
-    """Return how numbers are written as text in columns of a frame, by name; see `TableReader.learn`."""
-    given = _checked(columns or {}, [str(name) for name in X.columns])
-    texts = {str(name): column for name, column in X.items() if kind_of(column) == "nominal"}
-    found = _same_decimals([read_column(column, given.get(name), None) for name, column in texts.items()])
+def written_numbers(X: pd.DataFrame, columns: Mapping[Any, str] | None = None) -> dict[str, WrittenNumbers]:
+    """Return columns of a frame with numbers that are written as text; see `TableReader.learn`."""
     return {
-        name: each.reason.removeprefix("numbers, ")
-        for name, each in zip(texts, found, strict=True)
+        name: each.reader
+        for name, each in _read_texts(X, columns).items()
         if isinstance(each.reader, WrittenNumbers)
     }
+
+
+def number_styles(X: pd.DataFrame, columns: Mapping[Any, str] | None = None) -> dict[str, str]:
+    """Return in words how the columns of `written_numbers` are written."""
+    return {
+        name: re.sub(r"numbers, (?:written as text|nearly all) \((.*)\)", r"\1", each.reason)
+        for name, each in _read_texts(X, columns).items()
+        if isinstance(each.reader, WrittenNumbers)
+    }
+
+
+def _read_texts(X: pd.DataFrame, columns: Mapping[Any, str] | None) -> dict[str, ReadColumn]:
+    given = _checked(columns or {}, [str(name) for name in X.columns])
+    texts = {str(name): column for name, column in X.items() if kind_of(column) == "nominal"}
+    found = [read_column(column, given.get(name), None) for name, column in texts.items()]
+    return dict(zip(texts, _same_decimals(found), strict=True))
 
 
 def _checked(columns: Mapping[Any, str], names: list[str]) -> dict[str, str]:
@@ -242,18 +259,19 @@ def _checked(columns: Mapping[Any, str], names: list[str]) -> dict[str, str]:
 
 
 def _same_decimals(found: list[ReadColumn]) -> list[ReadColumn]:
-    """Return columns of numbers such as 1,234 with the decimal mark of the others, if these agree on it."""
+    """Return columns of numbers such as 1,234 and 12 with the decimal mark of the others, if these agree."""
     styles = [each.style for each in found if each.style is not None]
-    marks = {style.reader.decimal for style in styles if not style.example and style.reader.has_marks}
-    if len(marks) != 1 or not any(style.example for style in styles):
+    marks = {style.reader.decimal for style in styles if style.is_certain}
+    if len(marks) != 1 or all(style.is_certain for style in styles):
         return found
-    return [_with_decimal(each, *marks) if each.style and each.style.example else each for each in found]
+    return [_with_decimal(each, *marks) for each in found]
 
 
 def _with_decimal(column: ReadColumn, mark: DecimalMark) -> ReadColumn:
-    assert column.style is not None
-    style = column.style._replace(reader=column.style.reader.with_decimal(mark))
-    return replace(_numerals(style), reason=f"{_as_text(style)}, as in other columns")
+    if column.style is None or column.style.is_certain:
+        return column
+    style = column.style.with_decimal(mark)
+    return replace(_numerals(style), reason=_as_text(style) + ", as in other columns" * bool(style.example))
 
 
 def _unique(names: list[str], found: list[ReadColumn]) -> tuple[tuple[str, ...], ...]:
@@ -360,7 +378,7 @@ def _nominal(column: pd.Series, labels: LabelIndicators | None, text_is_discrete
     many = n_values > _most_values(len(column))
     text = not declared and all(isinstance(value, str) for value in values)
     if text and (many or not text_is_discrete):
-        found = _written(column, values[:_SAMPLE], many, labels)
+        found = _written(column, values, many, labels)
         if found is not None:
             return found
     if many and text and _n_words(values[:_SAMPLE]) >= _WORDS:
@@ -371,10 +389,12 @@ def _nominal(column: pd.Series, labels: LabelIndicators | None, text_is_discrete
 
 
 def _written(
-    column: pd.Series, texts: Sequence[str], many: bool, labels: LabelIndicators | None
+    column: pd.Series, values: Sequence[str], many: bool, labels: LabelIndicators | None
 ) -> ReadColumn | None:
     """Return a column of text as numbers or dates, if it is that."""
-    style = find_style(texts)
+    texts = values[:_SAMPLE]
+    # A single number may decide how all are read, so the sample does not suffice.
+    style = None if find_style(texts) is None else find_style(values)
     if style is not None:
         return _numerals(style)
     format = find_format(texts, column)
@@ -411,6 +431,17 @@ def _numerals(style: NumberStyle) -> ReadColumn:
 
 def _as_text(style: NumberStyle) -> str:
     return f"numbers, written as text ({style})"
+
+
+def _warn_of_other_texts(name: str, column: pd.Series, reader: WrittenNumbers) -> None:
+    """Warn about rows to predict whose numbers are not written as those of the training rows."""
+    odd = column[np.isnan(reader.read(column)[0]) & column.notna().to_numpy()].unique().tolist()
+    if odd:
+        warn_outside(
+            f"The column {name!r} holds {listing(odd[:3])}, which count as missing: its numbers were written"
+            f" with {reader} in the training rows.",
+            TupletWarning,
+        )
 
 
 def _odd_values(column: pd.Series, reader: ColumnReader) -> list[Any]:
@@ -500,10 +531,10 @@ def _as_number(column: pd.Series, mark: DecimalMark | None = None) -> ReadColumn
         return ReadColumn("number", KeptColumn(), _GIVEN)
     if kind == "date":
         return ReadColumn("number", DateParts(), f"{_GIVEN}, as days")
-    texts = [str(value) for value in column.dropna().unique()[:_SAMPLE]]
+    texts = [str(value) for value in column.dropna().unique()]
     style = find_style(texts) or find_style(texts, 0.5) or NumberStyle(WrittenNumbers(mark or "."))
-    if mark is not None and style.example:
-        style = NumberStyle(style.reader.with_decimal(mark))
+    if mark is not None:
+        style = style.with_decimal(mark)._replace(example="")
     reader = style.reader
     plain = column.astype(object)
     if np.isnan(reader.read(plain)[0]).all():

@@ -19,7 +19,7 @@ from tuplet.io.tables.fields import MISSING
 from tuplet.io.tables.parquet import write_parquet
 from tuplet.io.tables.source import suffix_format
 from tuplet.io.tables.table import all_columns
-from tuplet.space.features.reading import written_numbers
+from tuplet.space.features.reading import number_styles
 from tuplet.space.labels import is_ordered
 from tuplet.space.words import clip, column_kind, first_words, values_text
 from tuplet.surface.cli.terminal import print_table, print_text, print_warning, result_console
@@ -119,8 +119,8 @@ def describe_data(data: Dataset, as_json: bool) -> None:
     """Print rows, columns and class variables of a table."""
     variables = {str(name): _labels(column) for name, column in data.Y.items()}
     features = {str(name): _feature(column) for name, column in data.X.items()}
-    for name, style in written_numbers(data.X).items():
-        features[name]["type"] = f"numeric ({style.removeprefix('written as text (').removesuffix(')')})"
+    for name, style in number_styles(data.X).items():
+        features[name] |= {"type": "numeric text", "written": style}
     combinations = len(data.Y.drop_duplicates())
     if as_json:
         answer = {

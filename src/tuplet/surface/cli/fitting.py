@@ -24,7 +24,7 @@ from tuplet.models.prior import training_frequencies
 from tuplet.prediction.joint import JointPrediction
 from tuplet.space.classes import ClassSpace
 from tuplet.space.containers import listing
-from tuplet.space.features.reading import written_numbers
+from tuplet.space.features.reading import number_styles
 from tuplet.space.words import first_words
 from tuplet.surface.cli.predicting import label_frame
 from tuplet.surface.cli.tables import FileOptions, ModelColumns
@@ -63,9 +63,9 @@ def fit_file(data: Dataset, model: Any, target: str) -> None:
 
 def _show_written_numbers(X: pd.DataFrame, columns: Any) -> None:
     """Print which columns of text are read as numbers, and how."""
-    found = list(written_numbers(X, columns).items())
+    found = list(number_styles(X, columns).items())
     if found:
-        title = "Numbers written as text (--column NAME=category keeps the text)"
+        title = "Text that is read as numbers (--column NAME=category keeps it)"
         print_table(title, ["column", "written with"], found[:_COLUMNS], left=2)
         if len(found) > _COLUMNS:
             print_text(f"... {len(found) - _COLUMNS:,} more")

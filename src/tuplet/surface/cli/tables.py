@@ -20,9 +20,9 @@ from tuplet.io.tables.fields import MISSING
 from tuplet.io.tables.read import read_table
 from tuplet.io.tables.table import as_dates, as_label
 from tuplet.space.containers import listing
-from tuplet.space.features.numerals import find_style
+from tuplet.space.features.reading import written_numbers
 from tuplet.surface.cli.catalogue import split_names
-from tuplet.surface.cli.terminal import is_special, print_warning
+from tuplet.surface.cli.terminal import is_special
 
 _BLOCK = 2_000_000
 
@@ -79,11 +79,12 @@ def read_data(
     if not X.shape[1]:
         raise InputError(f"{path!r} has no columns besides the class variables; features are needed.")
     whole = replace(data, X=X, groups=None if groups is None else data.X[groups].to_numpy())
-    return whole if time is None else _in_order(whole, _typed(data.X[time]))
+    return whole if time is None else _in_order(whole, data.X[time])
 
 
 def _in_order(data: Dataset, time: pd.Series) -> Dataset:
     """Return the rows of a table from the earliest to the latest."""
+    time = _typed(time.to_frame())[str(time.name)] if is_string_dtype(time.dtype) else time
     if time.isna().any():
         raise InputError(f"--time: {int(time.isna().sum())} rows have no value in {time.name!r}.")
     if not (pd.api.types.is_numeric_dtype(time) or pd.api.types.is_datetime64_any_dtype(time)):
@@ -205,7 +206,7 @@ class ModelColumns:
             )
         words = getattr(self.model, "text_features_", self.features)
         texts = [name for name in self.features if is_string_dtype(frame[name].dtype) and name not in words]
-        return frame[self.features].assign(**{name: _typed(frame[name]) for name in texts})
+        return frame[self.features].assign(**_typed(frame[texts]))
 
     def labels_of(self, frame: pd.DataFrame, where: str) -> pd.DataFrame:
         """Return the labels of a table."""
@@ -226,29 +227,17 @@ class ModelColumns:
         return pd.concat([chunk.frame for chunk in self.chunks(where, options, rows=100_000)])
 
 
-def _typed(column: pd.Series) -> pd.Series:
+def _typed(texts: pd.DataFrame) -> dict[str, pd.Series]:
     """Convert text to numbers, booleans or dates, for a model that was fitted to these."""
-    if not is_string_dtype(column.dtype):
-        return column
-    for kind in (pd.to_numeric, _as_booleans, _as_numbers):
-        try:
-            return kind(column)
-        except (ValueError, TypeError, OverflowError):
-            continue
-    return as_dates(column)
-
-
-def _as_numbers(column: pd.Series) -> pd.Series:
-    style = find_style(column.dropna().unique().tolist())
-    if style is None:
-        raise ValueError("not all values are numbers")
-    if style.example:
-        print_warning(f"{column.name!r}, which was fitted to numbers, is written with {style}.")
-    return pd.Series(style.reader.read(column)[0], column.index, name=column.name)
+    columns = {str(name): _as_booleans(column) for name, column in texts.items()}
+    columns |= {name: as_dates(column) for name, column in columns.items() if is_string_dtype(column.dtype)}
+    for name, reader in written_numbers(texts).items():
+        columns[name] = pd.Series(reader.read(texts[name])[0], texts.index, name=name)
+    return columns
 
 
 def _as_booleans(column: pd.Series) -> pd.Series:
-    known = column.dropna().str.lower()
-    if not known.isin(["true", "false"]).all():
-        raise ValueError("not all values are booleans")
-    return column.str.lower().map({"true": True, "false": False}).astype("boolean")
+    lower = column.str.lower()
+    if not lower.dropna().isin(["true", "false"]).all():
+        return column
+    return lower.map({"true": True, "false": False}).astype("boolean")

@@ -33,7 +33,7 @@ _PYTHON_WORDS = (
     (r"; give targets=, by", "; give --targets, by"),
     (r"\btargets=(?=['\d-])", "--targets "),
     (r"\btargets=", "--targets"),
-    (r"\b(encoding|missing)=(?=\.)", r"--\1"),
+    (r"\b(encoding|missing)=(?=[. ])", r"--\1"),
     (r"columns=\{'([^']*)': '([^']*)'\}", r"--column \1=\2"),
 )
 """Python arguments in messages, and the options of the command line that replace them."""
