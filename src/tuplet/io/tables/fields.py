@@ -48,13 +48,14 @@ def cleaned(column: pd.Series, missing: Sequence[str]) -> pd.Series:
         return column.astype("boolean")
     if kind == "empty":
         return column.astype(float)
-    text = column if kind == "string" else column.where(column.isna(), as_words(column))
+    text = column if kind == "string" else as_words(column)
     codes, values = pd.factorize(text)
     stripped = pd.Index([str(value).strip() for value in values], dtype=object)
     if stripped.equals(pd.Index(values, dtype=object)) and not stripped.isin(missing).any():
         return text
     kept = stripped.where(~stripped.isin(missing), None)
-    return pd.Series(kept.append(pd.Index([None])).take(codes), column.index, name=column.name, dtype="str")
+    values_and_gap = kept.append(pd.Index([None], dtype=object))  # a gap has the code -1
+    return pd.Series(values_and_gap.take(codes), column.index, object, column.name).infer_objects()
 
 
 def as_words(column: pd.Series) -> pd.Series:
@@ -63,4 +64,5 @@ def as_words(column: pd.Series) -> pd.Series:
         known = column.dropna()
         if (known == known.round()).all():
             column = column.astype("Int64")
-    return column.astype(object).map(str, na_action="ignore").astype("str")
+    # Not by astype(str), which makes text of missing values in pandas 2.
+    return column.astype(object).map(str, na_action="ignore").infer_objects()

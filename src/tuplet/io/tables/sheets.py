@@ -6,6 +6,7 @@ import warnings
 from io import BytesIO
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from tuplet.core.exceptions import MissingDependencyError, TupletWarning, warn_outside
@@ -38,7 +39,7 @@ def read_workbook(source: FileContent, missing: Missing | None = None) -> FileTa
 
 
 def _sheets(source: FileContent) -> dict[str, pd.DataFrame]:
-    """Return all sheets as tables of cells, without empty rows, and empty columns at the right."""
+    """Return all sheets as tables of cells, without empty rows at the ends and empty columns at the right."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about parts of workbooks that hold no cells
@@ -57,8 +58,8 @@ def _sheets(source: FileContent) -> dict[str, pd.DataFrame]:
 
 def _trimmed(sheet: pd.DataFrame) -> pd.DataFrame:
     filled = sheet.notna() & (sheet != "")
-    width = int(filled.any().to_numpy().nonzero()[0].max(initial=-1)) + 1
-    return sheet.loc[filled.any(axis=1)].iloc[:, :width]
+    rows, columns = (np.flatnonzero(filled.any(axis=axis)) for axis in (1, 0))
+    return sheet.iloc[rows[0] : rows[-1] + 1, : columns[-1] + 1] if len(rows) else sheet.iloc[:0]
 
 
 def _names(source: FileContent, table: pd.DataFrame) -> list[str]:
