@@ -156,6 +156,93 @@ def test_damaged_utf8_names_its_line():
         read_table(BytesIO(content), "b")
 
 
+# -- text as spreadsheets write it -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("sep=;\nx;y\n1;a\n2;b\n", {"x": [1, 2], "y": ["a", "b"]}),
+        ('"sep=\t"\nx\ty\n1\ta\n2\tb\n', {"x": [1, 2], "y": ["a", "b"]}),
+        ("x|y\n1|a;b\n2|b,c\n", {"x": [1, 2], "y": ["a;b", "b,c"]}),
+        ("price, EUR;y\n3,5;a\n4,5;b\n", {"price, EUR": ["3,5", "4,5"], "y": ["a", "b"]}),
+        ('"name, first";y\n"A, b";1\n"C";0\n', {"name, first": ["A, b", "C"], "y": [1, 0]}),
+        ("x,y,\n1,a,\n2,b,\n", {"x": [1, 2], "y": ["a", "b"]}),
+        ("x,y\n1,a,,\n2,,,\n,,,\n,\n", {"x": [1, 2], "y": ["a", None]}),
+        ('x,y,\n1,"a,b"\n2,b,\n', {"x": [1, 2], "y": ["a,b", "b"]}),
+        ("x , y\n1 ,  a \n2, b\nNA , NA \n", {"x": [1, 2, None], "y": ["a", "b", None]}),
+        ('x, y\n1, "a, b"\n2, " b "\n', {"x": [1, 2], "y": ["a, b", "b"]}),
+        ("# by Anne, in May\n#\nx,y\n1,a\n2,b\n", {"x": [1, 2], "y": ["a", "b"]}),
+        ("# by Anne\n#x,y\n1,a\n2,b\n", {"#x": [1, 2], "y": ["a", "b"]}),
+        ("#Export,2024\nx,y\n1,a\n2,b\n", {"x": [1, 2], "y": ["a", "b"]}),
+        ("x,y\n#1,a\n#2,b\n", {"x": ["#1", "#2"], "y": ["a", "b"]}),
+        ("x,y\n#N/A,a\n#DIV/0!,b\n3,#WERT!\n", {"x": [None, None, 3], "y": ["a", "b", None]}),
+        ("n;g;y\n1.234;0,5;a\n950;1;b\n", {"n": ["1.234", "950"], "g": ["0,5", "1"], "y": ["a", "b"]}),
+        ("n;g;y\n1.234;0.5;a\n950;1;b\n", {"n": [1.234, 950], "g": [0.5, 1], "y": ["a", "b"]}),
+        ('{"x": 1, "y": "NA"}\n\n{"x": null, "y": "b"}\n', {"x": [1, None], "y": ["NA", "b"]}),
+        ('[{"x": 1, "y": "a"},\n {"x": "b"}]', {"x": ["1", "b"], "y": ["a", None]}),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:The class variable 'y' has one label only")
+def test_odd_tables(text, expected):
+    whole = read_table(BytesIO(text.encode()), "y").frame
+    pieces = pd.concat([chunk.frame for chunk in read_chunks(BytesIO(text.encode()))])
+    for frame in (whole, pieces):
+        assert {name: [None if pd.isna(v) else v for v in frame[name]] for name in expected} == expected
+
+
+def test_comments_between_rows_are_counted():
+    for quote in ("", '"'):
+        text = f"x,y,z\n1,{quote}a{quote},2\n# by Anne\n2,b,3\n# end,,\n"
+        with pytest.warns(TupletWarning, match="has 2 lines that begin with #, left out as comments"):
+            assert read_table(StringIO(text), "y").X["x"].tolist() == [1, 2]
+    with pytest.raises(DataFormatError, match="comments only"):
+        read_table(StringIO("# a\n# b\n"), "y", "csv")
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "cp1252", "latin-1"])
+def test_encodings(encoding):
+    text = "größe,y\n" + "".join(f"{i},{'été' if i % 2 else 'plain'}\n" for i in range(40))
+    content = text.encode(encoding)
+    found = "cp1252" if encoding == "latin-1" else encoding
+    with pytest.warns(TupletWarning, match=f"(?i)is not in UTF-8, and is read as {found}"):
+        data = read_table(BytesIO(content), "y")
+    assert data.Y["y"].tolist()[:2] == ["plain", "été"]
+    given = read_table(BytesIO(content), "y", encoding=encoding)
+    assert given.X.columns.tolist() == ["größe"]
+    chunks = list(read_chunks(BytesIO(content), block=50, encoding=encoding))
+    assert len(chunks) > 3
+    assert pd.concat([chunk.frame for chunk in chunks])["y"].tolist() == given.Y["y"].tolist()
+
+
+def test_the_first_letters_decide_the_encoding_of_pieces():
+    content = b"x,y\n" + b"1,a\n" * 9 + "2,ä\n3,ü\n".encode("cp1252") + b"1,a\n" * 9
+    with pytest.warns(TupletWarning, match="read as cp1252"):
+        frame = pd.concat([chunk.frame for chunk in read_chunks(BytesIO(content), block=12)])
+    assert set(frame["y"]) == {"a", "ä", "ü"}
+    with pytest.warns(TupletWarning, match="read as latin-1"):
+        assert read_table(BytesIO(content.replace(b"a", b"\x81")), "y").Y["y"].iloc[9] == "ä"
+    mixed = content.replace(b"1,a", "1,äöü".encode(), 1)
+    with pytest.raises(DataFormatError, match="line 11: a byte that is not UTF-8"):
+        list(read_chunks(BytesIO(mixed), block=12))
+    with pytest.raises(DataFormatError, match="this is not text in utf-16"):
+        list(read_chunks(BytesIO(b"x,y\n1,ab\n"), encoding="utf-16"))
+    with pytest.raises(InputError, match="encoding='base64' is not known"):
+        read_table(BytesIO(b"x,y\n1,2\n"), "y", encoding="base64")
+
+
+def test_texts_that_are_no_values():
+    text = "x,y\nNA,NA\n2,b\n-,?\n"
+    data = read_table(StringIO(text), "y", missing={"y": [], "*": ["-", "NA"]})
+    assert data.Y["y"].tolist() == ["NA", "b", "?"]
+    assert data.X["x"].isna().tolist() == [True, False, True]
+    assert read_table(StringIO(text), "y", missing=["?"]).X["x"].tolist() == ["NA", "2", "-"]
+    with pytest.warns(TupletWarning, match="'y' has one label only, 'b' and 2 missing values; if these are"):
+        read_table(StringIO(text), "y")
+    with pytest.raises(InputError, match="missing must be a list of texts"):
+        read_table(StringIO(text), "y", missing="NA")
+
+
 # -- which columns are class variables ---------------------------------------------------------------------
 
 

@@ -22,6 +22,7 @@ from tuplet.io.tables.encodings import (
     require_encoding,
     warn_of_encoding,
     wide_encoding,
+    with_byte_order,
 )
 from tuplet.io.tables.fields import Missing, as_words
 from tuplet.io.tables.parquet import parquet_batches
@@ -204,7 +205,7 @@ def _in_utf8(
 ) -> io.BufferedReader:
     if not given:
         warn_of_encoding(head.name, encoding)
-    return io.BufferedReader(Recoded(stream, encoding), _HEAD)
+    return io.BufferedReader(Recoded(stream, with_byte_order(encoding, head.content)), _HEAD)
 
 
 def _text(

@@ -94,6 +94,12 @@ def warn_of_encoding(file: str, encoding: str) -> None:
     )
 
 
+def with_byte_order(encoding: str, content: bytes) -> str:
+    """Return an encoding that does not need a byte order mark if the content has none: the usual order."""
+    name, has_mark = codecs.lookup(encoding).name, content.startswith(tuple(_MARKS))
+    return encoding if has_mark or name not in ("utf-16", "utf-32") else f"{name}-le"
+
+
 class Recoded(io.RawIOBase):
     """A stream of text in UTF-8, made from one in another encoding.
 
