@@ -37,7 +37,7 @@ from tuplet.io.tables.source import (
     recode,
     require_stream,
 )
-from tuplet.io.tables.text import TextLayout, find_layout, grouped_numbers, parse_rows, without_lines
+from tuplet.io.tables.text import TextLayout, parse_rows, piece_layout
 
 _BLOCK = 8_000_000
 """Bytes of text that are taken apart at once."""
@@ -223,11 +223,9 @@ def _text(
     for piece in _pieces_in_utf8(_blocks(stream, head, block), head):
         first = layout is None
         if layout is None:
-            layout = find_layout(piece, "\t" if kind == "tsv" else None)
-            piece = without_lines(piece, layout.n_lines)
-            texts = [word for word in words if word in layout.names]
-            texts += [name for name in grouped_numbers(piece, layout) if name not in texts]
-        frame = parse_rows(piece, layout, missing=missing, words=texts, names_first=first)
+            layout, texts = piece_layout(piece, "\t" if kind == "tsv" else None)
+            texts += [word for word in words if word in layout.names and word not in texts]
+        frame = parse_rows(piece, layout, missing=missing, words=texts, is_first=first)
         n_bytes += len(piece.content)
         if layout.names[0] != "":
             frame.index = pd.RangeIndex(n_rows, n_rows + len(frame))

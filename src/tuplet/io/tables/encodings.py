@@ -75,7 +75,7 @@ def narrow_encoding(content: bytes) -> str | None:
         return "utf-8"
     text = content.decode("utf-8", "replace")
     wrong = text.count("\ufffd")
-    sound = sum(not letter.isascii() for letter in text) - wrong
+    sound = len(text) - len(text.encode("ascii", "ignore")) - wrong
     if sound > wrong or _NO_TEXT.search(content):
         return None
     try:

@@ -39,21 +39,35 @@ def is_text(column: pd.Series) -> bool:
     return column.dtype == object or is_string_dtype(column.dtype)
 
 
-def cleaned(column: pd.Series, missing: Sequence[str]) -> pd.Series:
-    """Return booleans with gaps as such, other mixtures as text, and text without blanks at its ends."""
+def cleaned(column: pd.Series, missing: Sequence[str], *, strip: bool = True) -> pd.Series:
+    """Return booleans with gaps as such, other mixtures as text, and text without blanks at its ends.
+
+    Parameters
+    ----------
+    column : Series
+    missing : sequence of str
+        Texts that are no value.
+    strip : bool
+        Whether there may be blanks at the ends.
+    """
     if not is_text(column):
         return column
-    kind = pd.api.types.infer_dtype(column, skipna=True)
-    if kind == "boolean":
-        return column.astype("boolean")
-    if kind == "empty":
-        return column.astype(float)
-    text = column if kind == "string" else as_words(column)
-    codes, values = pd.factorize(text)
+    if column.dtype == object:
+        kind = pd.api.types.infer_dtype(column, skipna=True)
+        if kind == "boolean":
+            return column.astype("boolean")
+        if kind == "empty":
+            return column.astype(float)
+        column = column if kind == "string" else as_words(column)
+    return _stripped(column, missing) if strip else column
+
+
+def _stripped(column: pd.Series, missing: Sequence[str]) -> pd.Series:
+    codes, values = pd.factorize(column)
     stripped = pd.Index([str(value).strip() for value in values], dtype=object)
-    if stripped.equals(pd.Index(values, dtype=object)) and not stripped.isin(missing).any():
-        return text
     kept = stripped.where(~stripped.isin(missing), None)
+    if kept.equals(pd.Index(values, dtype=object)):
+        return column
     values_and_gap = kept.append(pd.Index([None], dtype=object))  # a gap has the code -1
     return pd.Series(values_and_gap.take(codes), column.index, object, column.name).infer_objects()
 

@@ -23,6 +23,9 @@ _SEPARATORS = "\t;|,"
 
 _DECLARED = re.compile(r'"?sep=(.)"?[;,\t|]*', re.IGNORECASE)
 _QUOTED = re.compile(r'"[^"\n]*"')
+_BEGINNING = 1 << 20
+"""Letters among which the names of the columns and the first rows are, behind comments."""
+
 _NUMBER = re.compile(r"\s*[-+]?[\d.,]*\d\s*%?\s*")
 _GROUPED = r"[+-]?\d{1,3}(?:\.\d{3})*"
 
@@ -62,9 +65,10 @@ def read_tsv(source: FileContent, missing: Missing | None = None) -> FileTable:
 
 
 def _read(source: FileContent, missing: Missing | None, preferred: str | None = None) -> FileTable:
-    layout = find_layout(source, preferred)
-    source = without_lines(source, layout.n_lines)
-    text = _even(source, _clean(source), layout)
+    text = _clean(source)
+    layout = find_layout(source, text, preferred)
+    source, text = _without_lines(source, text, layout.n_lines)
+    text = _even(source, text, layout)
     words = _texts_of_digits(source, text, layout)
     frame = _frame(source, text, layout, missing, names_first=True, words=words)
     if not len(frame):
@@ -75,36 +79,34 @@ def _read(source: FileContent, missing: Missing | None, preferred: str | None = 
 # -- separator and names -----------------------------------------------------------------------------------
 
 
-def find_layout(source: FileContent, preferred: str | None = None) -> TextLayout:
+def find_layout(source: FileContent, text: str, preferred: str | None = None) -> TextLayout:
     """Return the layout of a table, from its first lines.
 
     Parameters
     ----------
     source : FileContent
         The beginning of the file.
+    text : str
+        Its text.
     preferred : str, optional
         The separator, if the names are separated by it.
     """
-    lines = _clean(source).split("\n")
-    if not any(line.strip() for line in lines):
+    if not text or text.isspace():
         source.fail("the file is empty; expected a line with the names of the columns.")
+    lines = text[:_BEGINNING].split("\n")
     declared = _DECLARED.fullmatch(lines[0].strip(" "))
     start = int(declared is not None)
-    rows = [i for i in range(start, len(lines)) if lines[i].strip() and not lines[i].startswith("#")]
-    first_rows = [lines[i] for i in rows[:2]]
-    mark = declared[1] if declared else _separator(first_rows, preferred)
+    rows = [i for i in range(start, len(lines)) if lines[i].strip() and not lines[i].startswith("#")][:2]
+    mark = declared[1] if declared else _separator([lines[i] for i in rows], preferred)
     start = _first_line(lines, rows, start, mark)
     if start == len(lines):
         source.fail("there are comments only; expected a line with the names of the columns.")
-    return TextLayout(mark, _names(without_lines(source, start), mark), start)
+    return TextLayout(mark, _names(source, "\n".join(lines[start:]), mark, start + 1), start)
 
 
-def without_lines(source: FileContent, n: int) -> FileContent:
-    """Return a piece of a file without its first lines."""
-    if not n:
-        return source
-    text = _clean(source).split("\n", n)[n]
-    return replace(source, content=text.encode(), lines_before=source.lines_before + n)
+def _without_lines(source: FileContent, text: str, n: int) -> tuple[FileContent, str]:
+    """Return a piece of a file, and its text, without its first lines."""
+    return replace(source, lines_before=source.lines_before + n), text.split("\n", n)[n]
 
 
 def _separator(lines: Sequence[str], preferred: str | None) -> str:
@@ -138,21 +140,21 @@ def _are_names(first: Sequence[str], second: Sequence[str]) -> bool:
     return any(not _NUMBER.fullmatch(above) and _NUMBER.fullmatch(below) for above, below in pairs)
 
 
-def _names(source: FileContent, mark: str) -> list[str]:
-    """Return the names of the columns of a table, whose first line has them."""
-    rows = csv.reader(StringIO(_clean(source)), delimiter=mark, strict=True, skipinitialspace=True)
+def _names(source: FileContent, text: str, mark: str, line: int) -> list[str]:
+    """Return the names of the columns, which the first line of a text has, with its number in the file."""
+    rows = csv.reader(StringIO(text), delimiter=mark, strict=True, skipinitialspace=True)
     try:
         names = [name.strip() for name in next((row for row in rows if row), [])]
     except csv.Error as error:
-        source.fail(f"the names of the columns cannot be read ({error}); check the quotes.", 1)
+        source.fail(f"the names of the columns cannot be read ({error}); check the quotes.", line)
     while len(names) > 1 and not names[-1]:  # separators at the end of the lines
         names.pop()
     nameless = [position + 1 for position, name in enumerate(names) if not name and position]
     if nameless:
-        source.fail(f"column {nameless[0]} has no name; the first line must name the columns.", 1)
+        source.fail(f"column {nameless[0]} has no name; the first line must name the columns.", line)
     twice = pd.Index(names).duplicated()
     if twice.any():
-        source.fail(f"two columns are called {names[int(twice.argmax())]!r}; rename one.", 1)
+        source.fail(f"two columns are called {names[int(twice.argmax())]!r}; rename one.", line)
     return names
 
 
@@ -165,7 +167,7 @@ def parse_rows(
     *,
     missing: Missing | None = None,
     words: Sequence[str] = (),
-    names_first: bool = False,
+    is_first: bool = False,
 ) -> pd.DataFrame:
     """Return the rows of a piece of a table, whose layout is known.
 
@@ -178,11 +180,23 @@ def parse_rows(
         See `read_table`.
     words : sequence of str
         Columns that are text even where all their fields look like numbers.
-    names_first : bool
-        Whether the names come again before the rows.
+    is_first : bool
+        Whether the names come before the rows.
     """
-    text = _even(source, _clean(source), layout)
-    return _frame(source, text, layout, missing, names_first=names_first, words=words)
+    text = _clean(source)
+    if is_first:
+        source, text = _without_lines(source, text, layout.n_lines)
+    text = _even(source, text, layout)
+    return _frame(source, text, layout, missing, names_first=is_first, words=words)
+
+
+def piece_layout(source: FileContent, preferred: str | None = None) -> tuple[TextLayout, list[str]]:
+    """Return the layout of the first piece of a table, and columns in which 1.234 is 1234."""
+    text = _clean(source)
+    layout = find_layout(source, text, preferred)
+    if not _may_have_groups(text, layout.mark):
+        return layout, []
+    return layout, _grouped(parse_rows(source, layout, words=layout.names, is_first=True), layout)
 
 
 def _clean(source: FileContent) -> str:
@@ -202,15 +216,24 @@ def _even(source: FileContent, text: str, layout: TextLayout) -> str:
     """
     mark, n = layout.mark, len(layout.names)
     if n > 1:
-        text = re.sub(rf"(?:\n[{re.escape(mark)} ]*)+\Z", "", text)
+        filled = len(text.rstrip(f"\n {mark}"))
+        text = text[: end if (end := text.find("\n", filled)) >= 0 else len(text)]
     if '"' in text:
         is_even = not any(_is_odd(row, n) for _, row in _rows(source, text, mark))
     else:
-        text = re.sub(
-            rf"[ \u00a0]+(?=[{re.escape(mark)}\n]|\Z)|(?<=[{re.escape(mark)}\n])[ \u00a0]+", "", text
-        )
-        is_even = _are_even(text, mark, n) and not re.search("^#", text, re.MULTILINE)
+        text = _without_blanks(text, mark)
+        is_even = _are_even(text, mark, n) and not (text.startswith("#") or "\n#" in text)
     return text if is_even else _repaired(source, text, mark, n)
+
+
+def _without_blanks(text: str, mark: str) -> str:
+    """Return a text, in which nothing is in quotes, without blanks at the ends of fields."""
+    for blank in [blank for blank in " \u00a0" if blank in text]:
+        if text[:1] == blank or any(f"{end}{blank}" in text for end in (mark, "\n")):
+            text = re.sub(rf"(^|{re.escape(mark)})[ \u00a0]+", r"\1", text, flags=re.MULTILINE)
+        if text[-1:] == blank or any(f"{blank}{end}" in text for end in (mark, "\n")):
+            text = re.sub(rf"[ \u00a0]+({re.escape(mark)}|$)", r"\1", text, flags=re.MULTILINE)
+    return text
 
 
 def _are_even(text: str, mark: str, n: int) -> bool:
@@ -291,7 +314,8 @@ def _frame(
             )
     except (ValueError, OverflowError, Warning, pd.errors.ParserError) as error:
         source.fail(f"the table cannot be read: {str(error).strip().rstrip('.')}.")
-    columns = {name: cleaned(column, without_value[str(name)]) for name, column in frame.items()}
+    strip = '"' in text  # other blanks have been left out already
+    columns = {name: cleaned(column, without_value[str(name)], strip=strip) for name, column in frame.items()}
     frame = pd.DataFrame(columns, index=frame.index)
     return frame.set_index("").rename_axis(index=None) if names[0] == "" else frame
 
@@ -302,19 +326,20 @@ def _frame(
 def _texts_of_digits(source: FileContent, text: str, layout: TextLayout) -> list[str]:
     """Return columns that pandas would read as other numbers: codes as 007, and 1.234 for 1234."""
     mark = re.escape(layout.mark)
-    field = rf'[{mark}\n"][-+]?(?:0\d+|\d{{1,3}}\.\d{{3}})(?:["{mark}\n]|\Z)'
-    if not re.search(field, text):
+    has_codes = re.search(rf'[{mark}\n"]0\d+(?:["{mark}\n]|\Z)', text)
+    if not has_codes and not _may_have_groups(text, layout.mark):
         return []
     words = _frame(source, text, layout, None, names_first=True, words=layout.names)
     codes = [str(name) for name, column in words.items() if _is_code(column.dropna())]
     return [*codes, *_grouped(words, layout)]
 
 
-def grouped_numbers(source: FileContent, layout: TextLayout) -> list[str]:
-    """Return columns of a piece, which begins with the names, in which 1.234 is 1234."""
-    if layout.mark == ",":
-        return []
-    return _grouped(parse_rows(source, layout, words=layout.names, names_first=True), layout)
+def _may_have_groups(text: str, mark: str) -> bool:
+    """Return whether a table may have points between thousands, and decimal commas."""
+    if mark == "," or "," not in text or not re.search(r"\d,\d", text):
+        return False
+    mark = re.escape(mark)
+    return re.search(rf'[{mark}\n"][-+]?\d{{1,3}}\.\d{{3}}(?:["{mark}\n]|\Z)', text) is not None
 
 
 def _grouped(words: pd.DataFrame, layout: TextLayout) -> list[str]:
