@@ -228,11 +228,14 @@ def _even(source: FileContent, text: str, layout: TextLayout) -> str:
 
 def _without_blanks(text: str, mark: str) -> str:
     """Return a text, in which nothing is in quotes, without blanks at the ends of fields."""
-    for blank in [blank for blank in " \u00a0" if blank in text]:
-        if text[:1] == blank or any(f"{end}{blank}" in text for end in (mark, "\n")):
-            text = re.sub(rf"(^|{re.escape(mark)})[ \u00a0]+", r"\1", text, flags=re.MULTILINE)
-        if text[-1:] == blank or any(f"{blank}{end}" in text for end in (mark, "\n")):
-            text = re.sub(rf"[ \u00a0]+({re.escape(mark)}|$)", r"\1", text, flags=re.MULTILINE)
+    blanks = "".join(blank for blank in " \u00a0\t" if blank != mark and blank in text)
+    if not blanks:
+        return text
+    sides = (mark, "\n")  # most texts have blanks within fields only, which is seen at once
+    if text[:1] in blanks or any(f"{side}{blank}" in text for side in sides for blank in blanks):
+        text = re.sub(rf"(^|{re.escape(mark)})[{blanks}]+", r"\1", text, flags=re.MULTILINE)
+    if text[-1:] in blanks or any(f"{blank}{side}" in text for side in sides for blank in blanks):
+        text = re.sub(rf"[{blanks}]+({re.escape(mark)}|$)", r"\1", text, flags=re.MULTILINE)
     return text
 
 
