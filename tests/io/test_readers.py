@@ -4,6 +4,8 @@ import json
 import os
 import re
 import time
+import warnings
+import zipfile
 from io import BytesIO, StringIO
 from pathlib import Path
 
@@ -18,7 +20,8 @@ from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from benchmark_sets import load_benchmark
 from draws import examples
-from tuplet.core.exceptions import DataFormatError, InputError, NoTargetsError, TupletError
+from tuplet import FeatureEncoder
+from tuplet.core.exceptions import DataFormatError, InputError, NoTargetsError, TupletError, TupletWarning
 from tuplet.io import Dataset, read_svmlight, read_table, write_arff, write_parquet
 from tuplet.io.tables.chunks import read_chunks
 from tuplet.io.tables.mat import read_mat_variables
@@ -85,7 +88,10 @@ def test_iso_dates_of_features_are_dates(fields, expected):
 
 def test_decimal_commas():
     data = read_table(StringIO("age;weight;code;y\n31;72,5;1,2,3;0\n45;80;4;1\n;-1,5e2;#N/A;1\n"), "y")
-    assert data.X["weight"].tolist() == [72.5, 80.0, -150.0]
+    assert data.X["weight"].tolist() == ["72,5", "80", "-1,5e2"]
+    np.testing.assert_array_equal(
+        FeatureEncoder().fit_transform(data.X[["weight"]]).T, [[72.5, 80.0, -150.0]]
+    )
     assert data.X["code"].tolist()[:2] == ["1,2,3", "4"]
     assert data.X.isna().sum().tolist() == [1, 0, 1]
 
@@ -106,7 +112,7 @@ def test_other_dates_are_text(odd):
 
 def test_tsv_standard_input_and_open_files(tmp_path, monkeypatch):
     (tmp_path / "t.tsv").write_text("a\tb\n1,5\tx\n")
-    assert read_table(tmp_path / "t.tsv", "b").X["a"].tolist() == [1.5]
+    assert read_table(tmp_path / "t.tsv", "b").X["a"].tolist() == ["1,5"]
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(BytesIO(b"a\tb\n1\t0\n")))
     data = read_table("-", "b")
     assert (data.X["a"].tolist(), data.Y["b"].tolist()) == ([1], [0])
@@ -144,9 +150,97 @@ def test_broken_csv_files(text, line, message):
     assert caught.value.line == line
 
 
-def test_text_that_is_not_utf8_names_its_line():
-    with pytest.raises(DataFormatError, match=r"'file object', line 3: this is not text in UTF-8"):
-        read_table(BytesIO("a,b\n1,2\nö,3\n".encode("latin-1")), "b")
+def test_damaged_utf8_names_its_line():
+    content = "a,b\näö,2\nüß,3\n".encode().replace("ü".encode(), b"\xfc")
+    with pytest.raises(DataFormatError, match=r"'file object', line 3: a byte that is not UTF-8"):
+        read_table(BytesIO(content), "b")
+
+
+# -- text as spreadsheets write it -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("sep=;\nx;y\n1;a\n2;b\n", {"x": [1, 2], "y": ["a", "b"]}),
+        ('"sep=\t"\nx\ty\n1\ta\n2\tb\n', {"x": [1, 2], "y": ["a", "b"]}),
+        ("x|y\n1|a;b\n2|b,c\n", {"x": [1, 2], "y": ["a;b", "b,c"]}),
+        ("price, EUR;y\n3,5;a\n4,5;b\n", {"price, EUR": ["3,5", "4,5"], "y": ["a", "b"]}),
+        ('"name, first";y\n"A, b";1\n"C";0\n', {"name, first": ["A, b", "C"], "y": [1, 0]}),
+        ("x,y,\n1,a,\n2,b,\n", {"x": [1, 2], "y": ["a", "b"]}),
+        ("x,y\n1,a,,\n2,,,\n,,,\n,\n", {"x": [1, 2], "y": ["a", None]}),
+        ('x,y,\n1,"a,b"\n2,b,\n', {"x": [1, 2], "y": ["a,b", "b"]}),
+        ("x , y\n1 ,  a \n2, b\nNA , NA \n", {"x": [1, 2, None], "y": ["a", "b", None]}),
+        ('x, y\n1, "a, b"\n2, " b "\n', {"x": [1, 2], "y": ["a, b", "b"]}),
+        ("# by Anne, in May\n#\nx,y\n1,a\n2,b\n", {"x": [1, 2], "y": ["a", "b"]}),
+        ("# by Anne\n#x,y\n1,a\n2,b\n", {"#x": [1, 2], "y": ["a", "b"]}),
+        ("#Export,2024\nx,y\n1,a\n2,b\n", {"x": [1, 2], "y": ["a", "b"]}),
+        ("x,y\n#1,a\n#2,b\n", {"x": ["#1", "#2"], "y": ["a", "b"]}),
+        ("x,y\n#N/A,a\n#DIV/0!,b\n3,#WERT!\n", {"x": [None, None, 3], "y": ["a", "b", None]}),
+        ("n;g;y\n1.234;0,5;a\n950;1;b\n", {"n": ["1.234", "950"], "g": ["0,5", "1"], "y": ["a", "b"]}),
+        ("n;g;y\n1.234;0.5;a\n950;1;b\n", {"n": [1.234, 950], "g": [0.5, 1], "y": ["a", "b"]}),
+        ('{"x": 1, "y": "NA"}\n\n{"x": null, "y": "b"}\n', {"x": [1, None], "y": ["NA", "b"]}),
+        ('[{"x": 1, "y": "a"},\n {"x": "b"}]', {"x": ["1", "b"], "y": ["a", None]}),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:The class variable 'y' has one label only")
+def test_odd_tables(text, expected):
+    whole = read_table(BytesIO(text.encode()), "y").frame
+    pieces = pd.concat([chunk.frame for chunk in read_chunks(BytesIO(text.encode()))])
+    for frame in (whole, pieces):
+        assert {name: [None if pd.isna(v) else v for v in frame[name]] for name in expected} == expected
+
+
+def test_comments_between_rows_are_counted():
+    for quote in ("", '"'):
+        text = f"x,y,z\n1,{quote}a{quote},2\n# by Anne\n2,b,3\n# end,,\n"
+        with pytest.warns(TupletWarning, match="has 2 lines that begin with #, left out as comments"):
+            assert read_table(StringIO(text), "y").X["x"].tolist() == [1, 2]
+    with pytest.raises(DataFormatError, match="comments only"):
+        read_table(StringIO("# a\n# b\n"), "y", "csv")
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "cp1252", "latin-1"])
+def test_encodings(encoding):
+    text = "größe,y\n" + "".join(f"{i},{'été' if i % 2 else 'plain'}\n" for i in range(40))
+    content = text.encode(encoding)
+    found = "cp1252" if encoding == "latin-1" else encoding
+    with pytest.warns(TupletWarning, match=f"(?i)is not in UTF-8, and is read as {found}"):
+        data = read_table(BytesIO(content), "y")
+    assert data.Y["y"].tolist()[:2] == ["plain", "été"]
+    given = read_table(BytesIO(content), "y", encoding=encoding)
+    assert given.X.columns.tolist() == ["größe"]
+    chunks = list(read_chunks(BytesIO(content), block=50, encoding=encoding))
+    assert len(chunks) > 3
+    assert pd.concat([chunk.frame for chunk in chunks])["y"].tolist() == given.Y["y"].tolist()
+
+
+def test_the_first_letters_decide_the_encoding_of_pieces():
+    content = b"x,y\n" + b"1,a\n" * 9 + "2,ä\n3,ü\n".encode("cp1252") + b"1,a\n" * 9
+    with pytest.warns(TupletWarning, match="read as cp1252"):
+        frame = pd.concat([chunk.frame for chunk in read_chunks(BytesIO(content), block=12)])
+    assert set(frame["y"]) == {"a", "ä", "ü"}
+    with pytest.warns(TupletWarning, match="read as latin-1"):
+        assert read_table(BytesIO(content.replace(b"a", b"\x81")), "y").Y["y"].iloc[9] == "ä"
+    mixed = content.replace(b"1,a", "1,äöü".encode(), 1)
+    with pytest.raises(DataFormatError, match="line 11: a byte that is not UTF-8"):
+        list(read_chunks(BytesIO(mixed), block=12))
+    with pytest.raises(DataFormatError, match="this is not text in utf-16"):
+        list(read_chunks(BytesIO(b"x,y\n1,ab\n"), encoding="utf-16"))
+    with pytest.raises(InputError, match="encoding='base64' is not known"):
+        read_table(BytesIO(b"x,y\n1,2\n"), "y", encoding="base64")
+
+
+def test_texts_that_are_no_values():
+    text = "x,y\nNA,NA\n2,b\n-,?\n"
+    data = read_table(StringIO(text), "y", missing={"y": [], "*": ["-", "NA"]})
+    assert data.Y["y"].tolist() == ["NA", "b", "?"]
+    assert data.X["x"].isna().tolist() == [True, False, True]
+    assert read_table(StringIO(text), "y", missing=["?"]).X["x"].tolist() == ["NA", "2", "-"]
+    with pytest.warns(TupletWarning, match="'y' has one label only, 'b' and 2 missing values; if these are"):
+        read_table(StringIO(text), "y")
+    with pytest.raises(InputError, match="missing must be a list of texts"):
+        read_table(StringIO(text), "y", missing="NA")
 
 
 # -- which columns are class variables ---------------------------------------------------------------------
@@ -690,6 +784,13 @@ def bytes_of(form):
     data, file = small(), BytesIO()
     if form in ("csv", "csv.gz"):
         data.frame.to_csv(file, index=False)
+    elif form == "csv.zip":
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr(zipfile.ZipInfo("small.csv"), data.frame.to_csv(index=False))
+    elif form == "jsonl":
+        data.frame.to_json(file, orient="records", lines=True)
+    elif form == "feather":
+        data.frame.to_feather(file)
     elif form == "tsv":
         data.frame.drop(columns=["text", "colour, dark"]).to_csv(file, index=False, sep="\t")
     elif form == "parquet":
@@ -710,7 +811,8 @@ def bytes_of(form):
 
 
 FORMS = [
-    "csv", "csv.gz", "tsv", "parquet", "arff", "arff.sparse", "mat", "mat.packed", "svmlight", "xml",
+    "csv", "csv.gz", "csv.zip", "tsv", "jsonl", "parquet", "feather", "arff", "arff.sparse", "mat",
+    "mat.packed", "svmlight", "xml",
 ]  # fmt: skip
 FILES = {form: bytes_of(form) for form in FORMS}
 
@@ -721,7 +823,9 @@ def read_damaged(form, content):
         if form == "xml":
             data = read_table(StringIO("a,b,c\n1,2,3\n"), labels=BytesIO(content))
         else:
-            data = read_table(BytesIO(content), targets=[0], format=form.partition(".")[0])
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", TupletWarning)  # of encodings and comments
+                data = read_table(BytesIO(content), targets=[0], format=form.partition(".")[0])
     except TupletError as error:
         message = str(error)
     else:
@@ -781,14 +885,14 @@ def test_files_cut_short_anywhere(form):
         read_damaged(form, content[:end])
 
 
-@pytest.mark.parametrize("form", ["csv.gz", "parquet", "mat", "mat.packed", "xml"])
+@pytest.mark.parametrize("form", ["csv.gz", "csv.zip", "parquet", "feather", "mat", "mat.packed", "xml"])
 def test_files_with_an_end_notice_that_it_is_lacking(form):
     content = FILES[form]
     for end in range(1, len(content) - 2, max(1, len(content) // 60)):
         assert read_damaged(form, content[:end]) is None, end
 
 
-@pytest.mark.parametrize("form", ["csv", "tsv", "arff", "svmlight"])
+@pytest.mark.parametrize("form", ["csv", "tsv", "jsonl", "arff", "svmlight"])
 def test_rows_cut_short_are_noticed(form):
     content = FILES[form]
     last = content.rstrip(b"\n").rindex(b"\n")

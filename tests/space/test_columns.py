@@ -153,23 +153,131 @@ def test_columns_that_are_nearly_numbers_or_dates():
 # -- numbers as text ---------------------------------------------------------------------------------------
 
 
-@examples(30)
-@given(st.lists(st.floats(-1e6, 1e6), min_size=1), st.sampled_from(["point", "comma", "thousands"]))
+STYLES = {  # decimal mark, mark between thousands, what is before and behind
+    "plain": (".", "", "", ""),
+    "British": (".", ",", "", ""),
+    "German": (",", ".", "", ""),
+    "Austrian": (",", "", "", ""),
+    "French": (",", "\u202f", "", ""),
+    "old French": (",", "\u00a0", "", "\u00a0€"),
+    "Swiss": (".", "’", "CHF ", ""),
+    "American": (".", ",", "$", ""),
+    "in percent": (",", ".", "", " %"),
+}
+
+
+@examples(60)
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1), st.sampled_from(sorted(STYLES)))
 def test_written_numbers_are_read_again(values, style):
-    texts = [f"{value:,.4f}" for value in values]
-    if style == "comma":
-        texts = [text.translate(str.maketrans(",.", ".,")) for text in texts]
-    elif style == "point":
-        texts = [text.replace(",", "") for text in texts]
+    decimal, group, before, behind = STYLES[style]
+    marks = str.maketrans({",": group, ".": decimal})
+    texts = [
+        f"{'-' * (value < 0)}{before}{f'{abs(value):,.4f}'.translate(marks)}{behind}" for value in values
+    ]
     found = find_style(texts)
     assert found is not None
-    np.testing.assert_allclose(WrittenNumbers(found).read(pd.Series(texts))[0], values, atol=1e-4)
+    assert not found.example
+    expected = np.array(values) / (100 if "%" in behind else 1)
+    np.testing.assert_allclose(found.reader.read(pd.Series(texts))[0], expected, atol=1e-4)
 
 
 def test_codes_with_leading_zeros_are_no_numbers():
     assert find_style(["01", "02"]) is None
-    assert find_style(["0", "0.5", "-1e-3"]) == "point"
-    np.testing.assert_array_equal(WrittenNumbers("point").read(pd.Series([1.5, None]))[0], [1.5, np.nan])
+    assert find_style(["0", "0.5", "-1e-3"]) == (WrittenNumbers(), "", True)
+    np.testing.assert_array_equal(WrittenNumbers().read(pd.Series([1.5, None]))[0], [1.5, np.nan])
+
+
+@pytest.mark.parametrize(
+    ("texts", "numbers"),
+    [
+        (["12,345", "1,5"], [12.345, 1.5]),
+        (["12,345", "1,234,567"], [12345, 1234567]),
+        (["12.345,5", "1.234"], [12345.5, 1234]),
+        (["12,345", "1500"], [12.345, 1500]),  # thousands without a mark
+        (["0,234", "1,234"], [0.234, 1.234]),
+        (["12.345", "1.234.567"], [12345, 1234567]),
+        (["45%", "7.5 %", "0"], [0.45, 0.075, 0]),
+        (["€ 3", "-€ 4,50", "5"], [3, -4.5, 5]),
+        (["(1,234.50)", "12.00-", "+3.25", "−1"], [-1234.5, -12, 3.25, -1]),
+        (["1,5E+03", "2,25"], [1500, 2.25]),
+        (["5\u202f‰", "3 ‰"], [0.005, 0.003]),
+        ([" 12 ", ".5", "7."], [12, 0.5, 7]),
+    ],
+)
+def test_one_style_for_a_column(texts, numbers):
+    found = find_style(texts)
+    assert not found.example
+    np.testing.assert_allclose(found.reader.read(pd.Series(texts))[0], numbers)
+
+
+@pytest.mark.parametrize(
+    ("texts", "numbers", "words"),
+    [
+        (["1,234", "12,500"], [1234, 12500], "commas between thousands: 1,234 is read as 1234"),
+        (["1.234", "12.500"], [1.234, 12.5], "decimal point: 1.234 is read as 1.234"),
+        (["€ 1.234", "12.500 €"], [1234, 12500], "points between thousands, €: € 1.234 is read as 1234"),
+        (["1,234%", "12,500%"], [0.01234, 0.125], "decimal comma, percent: 1,234% is read as 0.01234"),
+    ],
+)
+def test_numbers_that_can_be_read_in_two_ways(texts, numbers, words):
+    found = find_style(texts)
+    np.testing.assert_allclose(found.reader.read(pd.Series(texts))[0], numbers)
+    assert str(found).endswith(words)
+    other = found.reader.with_decimal("," if found.reader.decimal == "." else ".")
+    ratio = other.read(pd.Series(texts))[0] / numbers
+    np.testing.assert_allclose(np.abs(np.log10(ratio)), 3)
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["1,23,4", "2"], ["12.34.5", "1"], ["45%", "30"], ["€ 3", "$ 4"], ["(3", "4)"], ["1'23", "4"],
+        ["- -3", "4"], ["192.168.1.1", "192.168.1.2"], ["3 kg", "4 kg"], ["1e999", "x"], ["", " "],
+    ],
+)  # fmt: skip
+def test_other_texts_are_no_numbers(texts):
+    assert find_style(texts) is None
+
+
+def test_other_columns_decide_for_numbers_with_two_readings():
+    frame = pd.DataFrame({"a": ["1,234", "2,500"] * 20, "b": ["0,5", "1,25"] * 20, "c": ["1.234", "2"] * 20})
+    encoder = FeatureEncoder().fit(frame)
+    np.testing.assert_allclose(encoder.transform(frame)[0], [1.234, 0.5, 1234])
+    grouped = "decimal comma, points between thousands: 1.234 is read as 1234"
+    assert encoder.summary()["reason"].tolist() == [
+        "numbers, written as text (decimal comma: 1,234 is read as 1.234), as in other columns",
+        "numbers, written as text (decimal comma)",
+        f"numbers, written as text ({grouped}), as in other columns",
+    ]
+    alone = FeatureEncoder().fit(frame[["a"]])
+    assert alone.transform(frame[["a"]])[0, 0] == 1234
+
+
+def test_numbers_without_marks_have_the_decimals_of_others():
+    frame = pd.DataFrame({"a": ["45 %", "50 %"] * 20, "b": ["0,5", "1,25"] * 20})
+    encoder = FeatureEncoder().fit(frame)
+    np.testing.assert_allclose(encoder.transform(pd.DataFrame({"a": ["12,5 %"], "b": ["3"]})), [[0.125, 3]])
+
+
+def test_numbers_that_are_written_in_another_way_than_in_training():
+    frame = pd.DataFrame({"a": ["1.234,5", "2"] * 20, "b": [0.5, 1.0] * 20})
+    encoder = FeatureEncoder(impute=False).fit(frame)
+    with pytest.warns(TupletWarning, match=r"'a' holds '1,234.5', which count as missing: its numbers were"):
+        answer = encoder.transform(pd.DataFrame({"a": ["1,234.5", "7,5"], "b": [1, 1]}))
+    np.testing.assert_array_equal(answer[:, 0], [np.nan, 7.5])
+
+
+def test_one_number_far_down_decides_for_all():
+    column = [f"{i},{100 + i % 900}" for i in range(1, 999) for _ in range(12)]
+    texts = pd.Series([f"{text}{i % 7}" if i == 11_000 else text for i, text in enumerate(column)])
+    assert find_style(texts.unique().tolist()).reader == WrittenNumbers(",")
+
+
+def test_readings_of_numbers_can_be_declared():
+    frame = pd.DataFrame({"a": ["1,234", "2,500"] * 20, "b": ["45%", "50%"] * 20})
+    declared = FeatureEncoder(columns={"a": "decimal comma", "b": "category"}).fit(frame)
+    assert declared.transform(frame)[0].tolist() == [1.234, 0]
+    assert declared.summary()["reason"].tolist() == ["declared, decimal comma", "declared, 2 frequent values"]
 
 
 # -- dates as text -----------------------------------------------------------------------------------------

@@ -487,7 +487,7 @@ def test_names_with_commas():
         (["fit", "{p}", "-t", "sex", "--ignore", "x"], "has no feature 'x'"),
         (["fit", "{d}/nowhere.csv", "-t", "sex"], "there is no file"),
         (["fit", "{p}", "-t", "sex", "-m", "rules", "--rules", "{d}/none"], "cannot be read"),
-        (["predict", "{m}", "{m}"], "this is not text in UTF-8"),
+        (["predict", "{m}", "{m}"], "this is a model file of tuplet, not a table"),
         (["predict", "{p}", "{p}"], "not a model"),
         (["predict", "{m}", "{p}", "--known", "sex=blue"], "has the labels female, male; found 'blue'"),
         (["predict", "{m}", "{p}", "--known", "size"], "expected name=label"),

@@ -1,4 +1,4 @@
-"""Parquet files, in and out."""
+"""Parquet files, in and out, and Feather files, in."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from tuplet.io.tables.table import FileTable, all_columns, apply_note, make_note
 _KEY = b"tuplet"
 
 
-def _arrow() -> tuple[Any, Any]:
+def _arrow(kind: str = "Parquet") -> tuple[Any, Any]:
     try:
         import pyarrow
         import pyarrow.parquet
     except ImportError:
-        raise MissingDependencyError("Parquet files need pyarrow; run `pip install tuplet[data]`.") from None
+        raise MissingDependencyError(f"{kind} files need pyarrow; run `pip install tuplet[data]`.") from None
     return pyarrow, pyarrow.parquet
 
 
@@ -45,6 +45,22 @@ def read_parquet(source: FileContent) -> FileTable:
         source.fail("there are no rows.")
     read = FileTable(frame, None, source.stem)
     return read if note is None else apply_note(read, _parsed(source, note), source)
+
+
+def read_feather(source: FileContent) -> FileTable:
+    """Read a Feather file, which is one of Arrow's."""
+    pyarrow, _ = _arrow("Feather")
+    from pyarrow import feather
+
+    try:
+        frame = _frame(source, pyarrow, feather.read_table(pyarrow.BufferReader(source.content)))
+    except InputError:
+        raise
+    except Exception as error:
+        _damaged(source, error, "Feather")
+    if not len(frame):
+        source.fail("there are no rows.")
+    return FileTable(frame, None, source.stem)
 
 
 def parquet_batches(source: FileContent, path: Path, rows: int) -> Iterator[tuple[pd.DataFrame, int]]:
@@ -73,8 +89,8 @@ def _frame(source: FileContent, pyarrow: Any, table: Any) -> pd.DataFrame:
     return frame
 
 
-def _damaged(source: FileContent, error: Exception) -> NoReturn:
-    source.fail(f"the Parquet file is damaged or cut short ({_brief(error)}); copy it again.")
+def _damaged(source: FileContent, error: Exception, kind: str = "Parquet") -> NoReturn:
+    source.fail(f"the {kind} file is damaged or cut short ({_brief(error)}); copy it again.")
 
 
 def _brief(error: Exception) -> str:

@@ -8,16 +8,20 @@ import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, NoReturn, TypeAlias
 
 from tuplet.core.exceptions import DataFormatError, InputError
+from tuplet.io.tables.archives import ZIP, foreign_kind, read_zip
+from tuplet.io.tables.encodings import narrow_encoding, require_encoding, warn_of_encoding, wide_encoding
 
 Where: TypeAlias = str | Path | IO[Any]
 """A path, "-" for standard input, or a file object."""
 
-FORMATS = ("arff", "csv", "mat", "parquet", "svmlight", "tsv")
+FORMATS = ("arff", "csv", "feather", "jsonl", "mat", "parquet", "svmlight", "tsv", "xlsx")
+
+TEXT_FORMATS = ("arff", "csv", "jsonl", "svmlight", "tsv")
 
 MAX_CELLS = 100_000_000
 """Cells that a sparse file may have as a dense table: 0.8 GB."""
@@ -25,7 +29,8 @@ MAX_CELLS = 100_000_000
 SUFFIXES = {
     ".arff": "arff", ".csv": "csv", ".txt": "csv", ".tsv": "tsv", ".tab": "tsv", ".mat": "mat",
     ".parquet": "parquet", ".pq": "parquet", ".svm": "svmlight", ".svmlight": "svmlight",
-    ".libsvm": "svmlight",
+    ".libsvm": "svmlight", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".feather": "feather",
+    ".arrow": "feather", ".xlsx": "xlsx", ".xlsm": "xlsx",
 }  # fmt: skip
 
 _SVMLIGHT = re.compile(rb"(?:[-+.,\deE]*|\d+:[^\s:]+)(?:[ \t]+(?:qid|\d+):[^\s:]+)+[ \t]*(?:#.*)?\r?$")
@@ -44,12 +49,15 @@ class FileContent:
         None where there is no file on disk.
     lines_before : int
         Lines of the file before this content, if it is a piece of it.
+    encoding : str or None
+        The encoding of the content, None as long as it is not known.
     """
 
     name: str
     content: bytes
     path: Path | None
     lines_before: int = 0
+    encoding: str | None = None
 
     @property
     def stem(self) -> str:
@@ -73,7 +81,11 @@ class FileContent:
             return self.content.decode("utf-8-sig")
         except UnicodeDecodeError as error:
             line = self.content.count(b"\n", 0, error.start) + 1
-            self.fail("this is not text in UTF-8; convert the file, for example with iconv.", line)
+            self.fail(
+                "a byte that is not UTF-8; the file is damaged, no text, or in an encoding that encoding="
+                " must name.",
+                line,
+            )
 
     def lines(self) -> list[str]:
         """Return the lines of the text; only line feeds end one, so that the numbers are those of editors."""
@@ -91,7 +103,9 @@ def open_source(where: Where) -> FileContent:
     require_stream(stream, "read_table")
     name = "standard input" if stream is sys.stdin.buffer else str(getattr(stream, "name", "file object"))
     read = stream.read()
-    return _unpacked(FileContent(name, read.encode() if isinstance(read, str) else bytes(read), None))
+    if isinstance(read, str):
+        return FileContent(name, read.encode(), None, encoding="utf-8")
+    return _unpacked(FileContent(name, bytes(read), None))
 
 
 @contextmanager
@@ -115,6 +129,10 @@ def require_stream(stream: Any, reader: str) -> None:
 
 
 def _unpacked(source: FileContent) -> FileContent:
+    """Return the content of a file that is packed by gzip or zip; a workbook, which is a zip, as it is."""
+    if source.content.startswith(ZIP):
+        found = read_zip(source.content, source.name, is_table_name, source.fail)
+        return source if found is None else FileContent(found[1], found[0], source.path)
     if not source.content.startswith(b"\x1f\x8b"):
         return source
     try:
@@ -122,6 +140,30 @@ def _unpacked(source: FileContent) -> FileContent:
     except (OSError, EOFError, zlib.error):
         source.fail("the gzip file is damaged or cut short; copy it again.")
     return FileContent(source.name, content, source.path)
+
+
+# -- encodings ---------------------------------------------------------------------------------------------
+
+
+def as_utf8(source: FileContent, encoding: str | None) -> FileContent:
+    """Return a file of text in UTF-8: from the given encoding, or the one that it seems to have."""
+    require_encoding(encoding, "read_table")
+    found = source.encoding or encoding or wide_encoding(source.content) or narrow_encoding(source.content)
+    if encoding is None and found in (None, "ascii", "utf-8"):  # None: text() names the damage
+        return replace(source, encoding="utf-8")
+    assert found is not None
+    if encoding is None:
+        warn_of_encoding(source.name, found)
+    return replace(source, content=recode(source, found), encoding="utf-8")
+
+
+def recode(source: FileContent, encoding: str) -> bytes:
+    """Return the content in UTF-8."""
+    try:
+        return source.content.decode(encoding).encode()
+    except UnicodeDecodeError as error:
+        line = source.content.count(b"\n", 0, error.start) + 1
+        source.fail(f"this is not text in {encoding}; change encoding=.", line)
 
 
 # -- formats -----------------------------------------------------------------------------------------------
@@ -133,7 +175,16 @@ def detect(source: FileContent, requested: str | None) -> str:
         if requested not in FORMATS:
             raise InputError(f"read_table: format must be one of {', '.join(FORMATS)}; found {requested!r}.")
         return requested
-    return suffix_format(source.name) or _looks_like(source.content)
+    if source.encoding is None:
+        kind = foreign_kind(source.content)
+        if kind is not None:
+            source.fail(f"this is {kind}.")
+    return _binary_format(source) or suffix_format(source.name) or _looks_like(source.content)
+
+
+def is_table_name(name: str) -> bool:
+    """Return whether the suffix of a name is that of a table."""
+    return suffix_format(name) is not None
 
 
 def suffix_format(name: str) -> str | None:
@@ -141,15 +192,27 @@ def suffix_format(name: str) -> str | None:
     return SUFFIXES.get(Path(name.removesuffix(".gz")).suffix.lower())
 
 
-def _looks_like(content: bytes) -> str:
-    if content.startswith(b"PAR1"):
+def _binary_format(source: FileContent) -> str | None:
+    """Return the format of content with a mark of its own, whatever the file is called."""
+    if source.content.startswith(b"PAR1"):
         return "parquet"
-    if content.startswith((b"MATLAB", b"\x89HDF")):
-        return "mat"
+    if source.content.startswith((b"ARROW1", b"FEA1")):
+        return "feather"
+    if source.content.startswith(ZIP):  # other archives have been unpacked
+        return "xlsx"
+    return "mat" if source.content.startswith((b"MATLAB", b"\x89HDF")) else None
+
+
+def _looks_like(content: bytes) -> str:
+    wide = wide_encoding(content)
+    if wide is not None:
+        content = content[:400_000].decode(wide, "ignore").encode()
     lines = [line for line in content[:100_000].split(b"\n") if line.strip()] or [b""]
     first = lines[0]
     if first.lstrip(b"\xef\xbb\xbf \t").lower().startswith((b"%", b"@relation", b"@attribute")):
         return "arff"
+    if first.lstrip(b"\xef\xbb\xbf \t").startswith((b"{", b"[{")):
+        return "jsonl"
     row = next((line for line in lines if not line.startswith(b"#")), b"")
     if _SVMLIGHT.match(row[:10_000]):
         return "svmlight"

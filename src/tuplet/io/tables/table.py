@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 from pandas.api.types import is_string_dtype
 
-from tuplet.core.exceptions import InputError
+from tuplet.core.exceptions import InputError, TupletWarning, warn_outside
 from tuplet.io.dataset import Dataset
 from tuplet.io.tables.source import FileContent
 
@@ -87,8 +87,26 @@ def make_dataset(table: FileTable, targets: list[str]) -> Dataset:
             Y[name] = as_label(Y[name])
     X = table.frame[features].copy()
     if table.guessed:
+        warn_of_single_labels(Y)
         X = X.assign(**{str(name): as_dates(X[name]) for name in X if is_string_dtype(X[name].dtype)})
     return Dataset(table.name, X, Y, table.description, table.train, table.folds)
+
+
+def warn_of_single_labels(Y: pd.DataFrame) -> None:
+    """Warn about class variables with one label, where others may have been taken for gaps.
+
+    Variables of 0 and 1 always have both labels, as do booleans.
+    """
+    for name, column in Y.items():
+        labels, n_missing = column.dropna().unique().tolist(), int(column.isna().sum())
+        if len(labels) != 1 or labels[0] in (0, 1) or len(column) == 1:
+            continue
+        gaps = f" and {n_missing:,} missing values; if these are labels, such as NA, give missing="
+        warn_outside(
+            f"The class variable {str(name)!r} has one label only, {str(labels[0])!r}"
+            f"{gaps if n_missing else ''}.",
+            TupletWarning,
+        )
 
 
 def all_columns(dataset: Dataset) -> pd.DataFrame:

@@ -22,7 +22,7 @@ _NUMBER = re.compile(r"-?\d+")
 _SLICE = re.compile(r"(-?\d+)?:(-?\d+)?")
 _SHOWN = 12
 _NAMESPACE = "http://mulan.sourceforge.net/labels"
-_PART = re.compile(r"[-_](train|test)$")
+_PART = re.compile(r"[-_](train|test|sparse)$")
 
 
 def choose_targets(targets: Targets, columns: Sequence[str], where: str) -> list[str]:
@@ -109,11 +109,13 @@ def _listing(columns: Sequence[str]) -> str:
 
 
 def find_label_list(path: Path | None) -> Path | None:
-    """Return the label list beside x.arff: x.xml, or that of x-train or x-test; None if there is none."""
+    """Return the label list x.xml beside x.arff, x-train.arff or x-sparse.arff; None if there is none."""
     if path is None:
         return None
-    stem = Path(path.name.removesuffix(".gz")).stem
-    names = [f"{stem}.xml", f"{_PART.sub('', stem)}.xml"]
+    stems = [Path(path.name.removesuffix(".gz")).stem]
+    while (shorter := _PART.sub("", stems[-1])) != stems[-1]:
+        stems.append(shorter)
+    names = [f"{stem}.xml" for stem in stems]
     return next((path.with_name(name) for name in names if path.with_name(name).is_file()), None)
 
 

@@ -90,7 +90,7 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):
 
     | kind | columns | become |
     |---|---|---|
-    | number | numbers, booleans, numbers as text | numbers; the training median where missing |
+    | number | numbers, booleans, numbers as text in one style | numbers; the training median where missing |
     | date | dates, dates as text of one format | days; waves of season, weekday, hour if they vary |
     | category | few values | a 0/1 column for each, one for both of two; rare values share one |
     | target | many values | log-odds of labels given the value |
@@ -102,6 +102,11 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):
     that are correlated with a label. Integers that count the rows are kept, with a warning; if
     they are correlated with no label, numbers of new rows beyond those of the training rows are missing.
 
+    Numbers as text may have a decimal comma, marks between thousands, a currency, or a percent sign (45% is
+    0.45). One number that can be read in one way only decides for its column; if there is none, other columns
+    of text decide if they agree. Otherwise 1,234 is 1234 and 1.234 is 1.234, but € 1.234 is 1234, and 1,234%
+    is 0.01234. Numbers in another style than that of the training rows are missing, with a warning.
+
     Missing and new values of a category have zeros in all its columns, and new ones count as rare if there
     are rare ones. Categories come in the order that a pandas Categorical or a polars Enum declares,
     otherwise sorted. An array of numbers is left as it is, except for missing values.
@@ -110,7 +115,8 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):
     ----------
     columns : mapping of str to str, optional
         Kinds of columns that are not what their values suggest: {"ward": "drop", "code": "category"}. A date
-        can also be declared by its format, {"seen": "%m/%d/%Y"}.
+        can also be declared by its format, {"seen": "%m/%d/%Y"}, numbers as text by "decimal comma" or
+        "decimal point".
     impute : bool
         Whether missing numbers are filled in; otherwise they stay NaN.
     keep_categories : int

@@ -5,6 +5,7 @@ What is read has columns of two kinds only: numbers, and categories of few value
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -27,7 +28,7 @@ from tuplet.space.features.dates import (
 )
 from tuplet.space.features.inputs import kind_of, unused
 from tuplet.space.features.nominal import codes_and_values, merge_rare
-from tuplet.space.features.numerals import WrittenNumbers, find_style
+from tuplet.space.features.numerals import DecimalMark, NumberStyle, WrittenNumbers, find_style
 from tuplet.space.features.rates import LabelIndicators, learn_rates
 from tuplet.space.features.texts import learn_terms
 
@@ -134,6 +135,8 @@ class ReadColumn:
         For users; mostly there is none.
     training : list of arrays, optional
         The columns of the training rows, where these are not what the reader returns.
+    style : NumberStyle, optional
+        Of numbers that are written as text.
     """
 
     kind: str
@@ -141,6 +144,7 @@ class ReadColumn:
     reason: str
     warning: str = ""
     training: list[Any] | None = None
+    style: NumberStyle | None = None
 
 
 # -- tables ------------------------------------------------------------------------------------------------
@@ -192,10 +196,12 @@ class TableReader:
         """
         names = [str(name) for name in X.columns]
         given = _checked(columns or {}, names)
-        found = [
-            read_column(column, given.get(name), labels, text_is_discrete)
-            for name, (_, column) in zip(names, X.items(), strict=True)
-        ]
+        found = _same_decimals(
+            [
+                read_column(column, given.get(name), labels, text_is_discrete)
+                for name, (_, column) in zip(names, X.items(), strict=True)
+            ]
+        )
         for each in found:
             if each.warning:
                 warn_outside(each.warning, TupletWarning)
@@ -215,6 +221,9 @@ class TableReader:
 
     def read(self, X: pd.DataFrame) -> pd.DataFrame:
         """Return rows of X, with the columns of `learn`, in numbers and categories."""
+        for reader, (name, column) in zip(self.readers, X.items(), strict=True):
+            if isinstance(reader, WrittenNumbers):
+                _warn_of_other_texts(str(name), column, reader)
         return self._frame(X, [None] * len(self.readers))
 
     def _frame(self, X: pd.DataFrame, known: Sequence[list[Any] | None]) -> pd.DataFrame:
@@ -234,6 +243,31 @@ class TableReader:
         return pd.DataFrame(columns or {_NOTHING: np.zeros(len(X))}, index=X.index)
 
 
+def written_numbers(X: pd.DataFrame, columns: Mapping[Any, str] | None = None) -> dict[str, WrittenNumbers]:
+    """Return columns of a frame with numbers that are written as text; see `TableReader.learn`."""
+    return {
+        name: each.reader
+        for name, each in _read_texts(X, columns).items()
+        if isinstance(each.reader, WrittenNumbers)
+    }
+
+
+def number_styles(X: pd.DataFrame, columns: Mapping[Any, str] | None = None) -> dict[str, str]:
+    """Return in words how the columns of `written_numbers` are written."""
+    return {
+        name: re.sub(r"numbers, (?:written as text|nearly all) \((.*)\)", r"\1", each.reason)
+        for name, each in _read_texts(X, columns).items()
+        if isinstance(each.reader, WrittenNumbers)
+    }
+
+
+def _read_texts(X: pd.DataFrame, columns: Mapping[Any, str] | None) -> dict[str, ReadColumn]:
+    given = _checked(columns or {}, [str(name) for name in X.columns])
+    texts = {str(name): column for name, column in X.items() if kind_of(column) == "nominal"}
+    found = [read_column(column, given.get(name), None) for name, column in texts.items()]
+    return dict(zip(texts, _same_decimals(found), strict=True))
+
+
 def _checked(columns: Mapping[Any, str], names: list[str]) -> dict[str, str]:
     """Return what users declared columns to be, by name."""
     if not isinstance(columns, Mapping):
@@ -249,6 +283,22 @@ def _checked(columns: Mapping[Any, str], names: list[str]) -> dict[str, str]:
                 " format of dates such as '%d.%m.%Y'."
             )
     return {str(name): kind for name, kind in columns.items()}
+
+
+def _same_decimals(found: list[ReadColumn]) -> list[ReadColumn]:
+    """Return columns of numbers such as 1,234 and 12 with the decimal mark of the others, if these agree."""
+    styles = [each.style for each in found if each.style is not None]
+    marks = {style.reader.decimal for style in styles if style.is_certain}
+    if len(marks) != 1 or all(style.is_certain for style in styles):
+        return found
+    return [_with_decimal(each, *marks) for each in found]
+
+
+def _with_decimal(column: ReadColumn, mark: DecimalMark) -> ReadColumn:
+    if column.style is None or column.style.is_certain:
+        return column
+    style = column.style.with_decimal(mark)
+    return replace(_numerals(style), reason=_as_text(style) + ", as in other columns" * bool(style.example))
 
 
 def _unique(names: list[str], found: list[ReadColumn]) -> tuple[tuple[str, ...], ...]:
@@ -359,7 +409,7 @@ def _nominal(column: pd.Series, labels: LabelIndicators | None, text_is_discrete
     many = n_values > _most_values(len(column))
     text = not declared and all(isinstance(value, str) for value in values)
     if text and (many or not text_is_discrete):
-        found = _written(column, values[:_SAMPLE], many, labels)
+        found = _written(column, values, many, labels)
         if found is not None:
             return found
     if many and text and _n_words(values[:_SAMPLE]) >= _WORDS:
@@ -370,12 +420,14 @@ def _nominal(column: pd.Series, labels: LabelIndicators | None, text_is_discrete
 
 
 def _written(
-    column: pd.Series, texts: Sequence[str], many: bool, labels: LabelIndicators | None
+    column: pd.Series, values: Sequence[str], many: bool, labels: LabelIndicators | None
 ) -> ReadColumn | None:
     """Return a column of text as numbers or dates, if it is that."""
-    style = find_style(texts)
+    texts = values[:_SAMPLE]
+    # A single number may decide how all are read, so the sample does not suffice.
+    style = None if find_style(texts) is None else find_style(values)
     if style is not None:
-        return ReadColumn("number", WrittenNumbers(style), f"numbers, written as text ({_STYLES[style]})")
+        return _numerals(style)
     format = find_format(texts, column)
     if format is not None:
         doubt = "; day and month could also be the other way round" * format.doubt
@@ -388,13 +440,13 @@ def _nearly_written(
 ) -> ReadColumn | None:
     """Return a column of which nearly all values are numbers or dates; if it has few values, a category."""
     style = find_style(texts, 0.5)
-    if style is not None and (odd := _odd_values(column, WrittenNumbers(style))):
+    if style is not None and (odd := _odd_values(column, style.reader)):
         start = f"The column {str(column.name)!r} holds numbers, but also {listing(odd, 3)}"
         if not many:
             warning = f"{start}, so it is a category; leave fields empty if values are missing."
             return replace(_few(column, len(texts), declared=False), warning=warning)
         warning = f"{start}, which count as missing; columns={{{str(column.name)!r}: 'category'}} keeps them."
-        return ReadColumn("number", WrittenNumbers(style), "numbers, nearly all", warning)
+        return ReadColumn("number", style.reader, f"numbers, nearly all ({style})", warning)
     format = find_format(texts, column, 0.5) if many else None
     if format is None or not (odd := _odd_values(column, DateParts((), format.format))):
         return None
@@ -404,7 +456,23 @@ def _nearly_written(
     return _dated(column, format.format, labels, f"dates, nearly all, written as {format.format}", warning)
 
 
-_STYLES = {"point": "decimal point", "comma": "decimal comma", "thousands": "commas between thousands"}
+def _numerals(style: NumberStyle) -> ReadColumn:
+    return ReadColumn("number", style.reader, _as_text(style), style=style)
+
+
+def _as_text(style: NumberStyle) -> str:
+    return f"numbers, written as text ({style})"
+
+
+def _warn_of_other_texts(name: str, column: pd.Series, reader: WrittenNumbers) -> None:
+    """Warn about rows to predict whose numbers are not written as those of the training rows."""
+    odd = column[np.isnan(reader.read(column)[0]) & column.notna().to_numpy()].unique().tolist()
+    if odd:
+        warn_outside(
+            f"The column {name!r} holds {listing(odd[:3])}, which count as missing: its numbers were written"
+            f" with {reader} in the training rows.",
+            TupletWarning,
+        )
 
 
 def _odd_values(column: pd.Series, reader: ColumnReader) -> list[Any]:
@@ -487,20 +555,24 @@ def _text(column: pd.Series, labels: LabelIndicators | None, reason: str = "free
 _GIVEN = "declared"
 
 
-def _as_number(column: pd.Series, labels: LabelIndicators | None) -> ReadColumn:
+def _as_number(column: pd.Series, mark: DecimalMark | None = None) -> ReadColumn:
+    """Return a column as numbers, which are written with this decimal mark if they can be."""
     kind = kind_of(column)
     if kind == "number":
         return ReadColumn("number", KeptColumn(), _GIVEN)
     if kind == "date":
         return ReadColumn("number", DateParts(), f"{_GIVEN}, as days")
-    texts = [str(value) for value in column.dropna().unique()[:_SAMPLE]]
-    reader = WrittenNumbers(find_style(texts) or find_style(texts, 0.5) or "point")
+    texts = [str(value) for value in column.dropna().unique()]
+    style = find_style(texts) or find_style(texts, 0.5) or NumberStyle(WrittenNumbers(mark or "."))
+    if mark is not None:
+        style = style.with_decimal(mark)._replace(example="")
+    reader = style.reader
     plain = column.astype(object)
     if np.isnan(reader.read(plain)[0]).all():
         raise InputError(
             f"The column {str(column.name)!r} is declared as numbers, but has none ({listing(texts[:3])})."
         )
-    return ReadColumn("number", reader, f"{_GIVEN}, {_STYLES[reader.style]}")
+    return ReadColumn("number", reader, f"{_GIVEN}, {style}")
 
 
 def _as_date(column: pd.Series, labels: LabelIndicators | None) -> ReadColumn:
@@ -533,10 +605,12 @@ def _as_target(column: pd.Series, labels: LabelIndicators | None) -> ReadColumn:
 
 
 _BY_KIND: dict[str, Callable[[pd.Series, LabelIndicators | None], ReadColumn]] = {
-    "number": _as_number,
+    "number": lambda column, labels: _as_number(column),
     "date": _as_date,
     "category": _as_category,
     "target": _as_target,
     "text": lambda column, labels: _text(column, labels, _GIVEN),
     "drop": lambda column, labels: ReadColumn("drop", DroppedColumn(), _GIVEN),
+    "decimal point": lambda column, labels: _as_number(column, "."),
+    "decimal comma": lambda column, labels: _as_number(column, ","),
 }

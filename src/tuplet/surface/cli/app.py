@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated
+from zipfile import BadZipFile, ZipFile, is_zipfile
 
 import typer
 
 import tuplet
 from tuplet.core.exceptions import InputError
-from tuplet.surface.cli.catalogue import ESTIMATORS, MODELS, make_model, split_names
+from tuplet.surface.cli.catalogue import ESTIMATORS, MODELS, column_kinds, make_model, split_names
 from tuplet.surface.cli.terminal import (
     command,
     is_special,
@@ -24,7 +25,9 @@ from tuplet.surface.cli.terminal import (
 Data = Annotated[
     str,
     typer.Argument(
-        help="A table: CSV, TSV, Parquet, ARFF, MATLAB, SVM-light; - is standard input.", metavar="DATA"
+        help="A table: CSV, TSV, JSON lines, Excel, Parquet, Feather, ARFF, MATLAB, SVM-light, also in .gz or"
+        " .zip; - is standard input.",
+        metavar="DATA",
     ),
 ]
 Saved = Annotated[
@@ -43,6 +46,26 @@ Ignore = Annotated[
 ]
 Format = Annotated[
     str | None, typer.Option("--format", help="Format of the table, if its suffix does not determine it.")
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option("--encoding", help="Encoding of text, such as cp1252; by default it is detected."),
+]
+Missing = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--missing",
+        help="Texts that are no value, separated by commas, instead of ?, NA, N/A, NaN, null and errors of"
+        " spreadsheets; column=TEXTS for one column. May be repeated.",
+    ),
+]
+Kinds = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--column",
+        help="Kind of a column that is not what its values suggest, as column=kind: number, category, date,"
+        " text, drop, decimal comma, decimal point, or a format of dates. May be repeated.",
+    ),
 ]
 Model = Annotated[
     str, typer.Option("--model", "-m", help="Name of a model; [bold]tuplet models[/bold] lists them.")
@@ -122,12 +145,15 @@ def fit(
     groups: Groups = None,
     time: Time = None,
     ignore: Ignore = None,
+    kinds: Kinds = None,
     seed: Seed = 0,
     format: Format = None,
+    encoding: Encoding = None,
+    missing: Missing = None,
 ) -> None:
     """Fit a model to a table and save it."""
     from tuplet.surface.cli.fitting import fit_file, split_by_time
-    from tuplet.surface.cli.tables import read_data
+    from tuplet.surface.cli.tables import FileOptions, read_data
 
     require_output(out_file, data, rules)
     chosen = make_model(
@@ -137,10 +163,14 @@ def fit(
         rules=rules,
         random_state=seed,
         time_budget=time_budget,
+        columns=column_kinds(kinds),
     )
+    if kinds and "columns" not in chosen.get_params(deep=False):
+        raise InputError(f"--column: the model {model!r} does not use the columns; remove the option.")
+    options = FileOptions.of(format, encoding, missing)
     if time is not None:
         split_by_time(chosen, model, groups)
-    fit_file(read_data(data, targets, ignore, format, groups, time), chosen, out_file)
+    fit_file(read_data(data, targets, ignore, options, groups, time), chosen, out_file)
 
 
 @app.command()
@@ -172,6 +202,8 @@ def predict(
         ),
     ] = False,
     format: Format = None,
+    encoding: Encoding = None,
+    missing: Missing = None,
     out_format: Annotated[
         str | None, typer.Option("--out-format", help="Format of the output: csv, tsv, parquet or jsonl.")
     ] = None,
@@ -179,6 +211,7 @@ def predict(
 ) -> None:
     """Predict the rows of a table: labels, their probabilities, and the most probable combinations."""
     from tuplet.surface.cli.predicting import PredictRequest, known_labels, predict_file
+    from tuplet.surface.cli.tables import FileOptions
 
     if out_file != "-":
         require_output(out_file, model, data, special=True)
@@ -186,7 +219,7 @@ def predict(
     own = fitted.loss if isinstance(fitted, tuplet.DecisionClassifier) else "hamming"
     request = PredictRequest(
         data=data,
-        format=format,
+        options=FileOptions.of(format, encoding, missing),
         loss=own if loss is None else loss,
         top_k=top_k,
         known=known_labels(fitted, known or []),
@@ -200,12 +233,20 @@ def predict(
 @app.command()
 @command
 def evaluate(
-    model: Saved, data: Data, as_json: Json = False, format: Format = None, trust: Trust = None
+    model: Saved,
+    data: Data,
+    as_json: Json = False,
+    format: Format = None,
+    encoding: Encoding = None,
+    missing: Missing = None,
+    trust: Trust = None,
 ) -> None:
     """Score a model on a table whose labels are known."""
     from tuplet.surface.cli.fitting import evaluate_model
+    from tuplet.surface.cli.tables import FileOptions
 
-    evaluate_model(tuplet.load_model(model, trusted=trust or ()), data, format, as_json)
+    options = FileOptions.of(format, encoding, missing)
+    evaluate_model(tuplet.load_model(model, trusted=trust or ()), data, options, as_json)
 
 
 @app.command()
@@ -237,24 +278,33 @@ def compare(
     time_budget: Annotated[float, typer.Option(min=0.1, help="Seconds for each fit of 'auto'.")] = 60.0,
     jobs: Annotated[int, typer.Option(help="Number of parallel fits; -1 uses all cores.")] = 1,
     ignore: Ignore = None,
+    kinds: Kinds = None,
     seed: Seed = 0,
     format: Format = None,
+    encoding: Encoding = None,
+    missing: Missing = None,
 ) -> None:
     """Compare models on a table by cross-validation with the same folds for all models."""
     from tuplet.surface.cli.fitting import compare_models
-    from tuplet.surface.cli.tables import read_data
+    from tuplet.surface.cli.tables import FileOptions, read_data
 
     if out_file is not None:
         require_output(out_file, data)
     chosen = {}
     for name in split_names(models):
         kind, _, inside = name.partition(":")
-        chosen[name] = make_model(kind, estimator=inside or None, option="--models", time_budget=time_budget)
+        chosen[name] = make_model(
+            kind,
+            estimator=inside or None,
+            option="--models",
+            time_budget=time_budget,
+            columns=column_kinds(kinds),
+        )
     if not chosen:
         raise InputError("--models: name at least one model.")
     compare_models(
         chosen,
-        read_data(data, targets, ignore, format, groups, time),
+        read_data(data, targets, ignore, FileOptions.of(format, encoding, missing), groups, time),
         folds=folds,
         by_time=time is not None,
         peers=peers,
@@ -275,13 +325,17 @@ def explain(
     top_k: Annotated[int, typer.Option("--top-k", "-k", min=1, help="Number of combinations to list.")] = 5,
     known: Known = None,
     format: Format = None,
+    encoding: Encoding = None,
+    missing: Missing = None,
     trust: Trust = None,
 ) -> None:
     """Show the prediction of one row: combinations, labels, dependences, reasons."""
     from tuplet.surface.cli.predicting import PredictRequest, explain_row, known_labels
+    from tuplet.surface.cli.tables import FileOptions
 
     fitted = tuplet.load_model(model, trusted=trust or ())
-    request = PredictRequest(data, format, "hamming", top_k, known_labels(fitted, known or []))
+    options = FileOptions.of(format, encoding, missing)
+    request = PredictRequest(data, options, "hamming", top_k, known_labels(fitted, known or []))
     explain_row(fitted, request, row)
 
 
@@ -292,17 +346,19 @@ def report(
     data: Annotated[str | None, typer.Argument(help="A table for scores and examples.")] = None,
     out_file: Annotated[str, typer.Option("--out", "-o", help="HTML page to write.")] = "report.html",
     format: Format = None,
+    encoding: Encoding = None,
+    missing: Missing = None,
     trust: Trust = None,
 ) -> None:
     """Write an HTML page about a model: data, scores, graph, rules, example rows."""
-    from tuplet.surface.cli.tables import ModelColumns
+    from tuplet.surface.cli.tables import FileOptions, ModelColumns
 
     require_output(out_file, model, data)
     fitted = tuplet.load_model(model, trusted=trust or ())
     X = Y = None
     if data is not None:
         columns = ModelColumns(fitted)
-        frame = columns.whole(data, format)
+        frame = columns.whole(data, FileOptions.of(format, encoding, missing))
         X = columns.features_of(frame, data)
         Y = columns.labels_of(frame, data) if columns.has_labels(frame) else None
     fitted.report(out_file, X, Y)
@@ -316,28 +372,30 @@ def info(
     targets: Targets = None,
     as_json: Json = False,
     format: Format = None,
+    encoding: Encoding = None,
+    missing: Missing = None,
 ) -> None:
     """Describe a model file or a table."""
     from tuplet.surface.cli.data import describe_data, describe_model
-    from tuplet.surface.cli.tables import read_data_or_all
+    from tuplet.surface.cli.tables import FileOptions, read_data_or_all
 
     if _is_model(file):
         describe_model(file, tuplet.read_header(file), as_json)
     else:
-        describe_data(read_data_or_all(file, targets, format), as_json)
+        options = FileOptions.of(format, encoding, missing)
+        describe_data(read_data_or_all(file, targets, options), as_json)
 
 
 def _is_model(file: str) -> bool:
-    """Whether a file is a model: by its suffix, or because it is a zip archive, which no table is."""
+    """Whether a file is a model: by its suffix, or because it is a zip archive with a header."""
     path = Path(file).expanduser()
     if path.suffix == ".tuplet":
         return True
     if file == "-" or is_special(file):
         return False  # a pipe can be read only once
     try:
-        with path.open("rb") as stream:
-            return stream.read(4) == b"PK\x03\x04"
-    except OSError:
+        return is_zipfile(path) and "header.json" in ZipFile(path).namelist()
+    except (OSError, BadZipFile):
         return False
 
 
@@ -398,10 +456,13 @@ def data_convert(
     targets: Targets = None,
     ignore: Ignore = None,
     format: Format = None,
+    encoding: Encoding = None,
+    missing: Missing = None,
 ) -> None:
     """Convert a table to another format; Parquet and ARFF files store the class variables."""
     from tuplet.surface.cli.data import convert
-    from tuplet.surface.cli.tables import read_data
+    from tuplet.surface.cli.tables import FileOptions, read_data
 
     require_output(target, source)
-    convert(read_data(source, targets, ignore, format), target)
+    options = FileOptions.of(format, encoding, missing)
+    convert(read_data(source, targets, ignore, options), target)

@@ -177,6 +177,17 @@ def _read_rule_file(path: Path) -> RuleSet:
     return rules.from_json(text) if text.lstrip().startswith("{") else rules.from_text(text)
 
 
+def column_kinds(given: Sequence[str] | None) -> dict[str, str] | None:
+    """Return kinds of columns of "name=kind" texts."""
+    kinds = {}
+    for text in given or ():
+        name, equals, kind = (part.strip() for part in text.rpartition("="))
+        if not equals or not name or not kind:
+            raise InputError(f"--column: expected name=kind, such as code=category; found {text!r}.")
+        kinds[name] = kind
+    return kinds or None
+
+
 def split_names(text: str | None) -> list[str]:
     r"""Split a list of names at commas; a comma inside of a name is escaped by a backslash."""
     if not text:

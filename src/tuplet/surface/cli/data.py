@@ -15,10 +15,11 @@ from tuplet.core.exceptions import InputError
 from tuplet.io.dataset import Dataset
 from tuplet.io.loading import list_datasets, load_dataset
 from tuplet.io.tables.arff_writer import write_arff
+from tuplet.io.tables.fields import MISSING
 from tuplet.io.tables.parquet import write_parquet
 from tuplet.io.tables.source import suffix_format
 from tuplet.io.tables.table import all_columns
-from tuplet.io.tables.text import MISSING
+from tuplet.space.features.reading import number_styles
 from tuplet.space.labels import is_ordered
 from tuplet.space.words import clip, column_kind, first_words, values_text
 from tuplet.surface.cli.terminal import print_table, print_text, print_warning, result_console
@@ -118,6 +119,8 @@ def describe_data(data: Dataset, as_json: bool) -> None:
     """Print rows, columns and class variables of a table."""
     variables = {str(name): _labels(column) for name, column in data.Y.items()}
     features = {str(name): _feature(column) for name, column in data.X.items()}
+    for name, style in number_styles(data.X).items():
+        features[name] |= {"type": "numeric text", "written": style}
     combinations = len(data.Y.drop_duplicates())
     if as_json:
         answer = {

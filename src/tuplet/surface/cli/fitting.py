@@ -24,12 +24,14 @@ from tuplet.models.prior import training_frequencies
 from tuplet.prediction.joint import JointPrediction
 from tuplet.space.classes import ClassSpace
 from tuplet.space.containers import listing
+from tuplet.space.features.reading import number_styles
 from tuplet.space.words import first_words
 from tuplet.surface.cli.predicting import label_frame
-from tuplet.surface.cli.tables import ModelColumns
+from tuplet.surface.cli.tables import FileOptions, ModelColumns
 from tuplet.surface.cli.terminal import print_hint, print_table, print_text, print_warning, result_console
 
 _MEMBERS = 8
+_COLUMNS = 40
 
 _SCORES = {
     "exact_match": "rows with all labels correct (subset decision)",
@@ -50,12 +52,23 @@ def fit_file(data: Dataset, model: Any, target: str) -> None:
     names = first_words([str(name) for name in data.Y], ", ", 60)
     print_text(f"{data.name}: {n:,} rows, {d:,} feature{'s' * (d != 1)}, class variables {names}")
     require_skops()  # before the fit, which may take long
+    _show_written_numbers(data.X, getattr(model, "columns", None))
     model.fit(data.X, data.Y, groups=data.groups)
     save_model(model, target)
     _describe(model)
     size = Path(target).expanduser().stat().st_size
     print_text(f"Saved {type(model).__name__} to {target} ({_size_text(size)}).")
     print_hint(f"Next: tuplet predict {target} NEW.csv --top-k 3 --out predictions.csv")
+
+
+def _show_written_numbers(X: pd.DataFrame, columns: Any) -> None:
+    """Print which columns of text are read as numbers, and how."""
+    found = list(number_styles(X, columns).items())
+    if found:
+        title = "Text that is read as numbers (--column NAME=category keeps it)"
+        print_table(title, ["column", "written with"], found[:_COLUMNS], left=2)
+        if len(found) > _COLUMNS:
+            print_text(f"... {len(found) - _COLUMNS:,} more")
 
 
 def split_by_time(model: Any, name: str, groups: str | None) -> None:
@@ -108,10 +121,10 @@ def _scores_of(answer: CachedPrediction, X: Any, Y: pd.DataFrame) -> dict[str, f
     return {name: float(get_scorer(name)(answer, X, Y)) for name in names}
 
 
-def evaluate_model(model: Any, path: str, format: str | None, as_json: bool) -> None:
+def evaluate_model(model: Any, path: str, options: FileOptions, as_json: bool) -> None:
     """Print scores, with those of the label frequencies of the training rows as a baseline."""
     columns = ModelColumns(model)
-    frame = columns.whole(path, format)
+    frame = columns.whole(path, options)
     X, Y = columns.features_of(frame, path), columns.labels_of(frame, path)
     _warn_of_new_labels(model.space_, Y)
     answer = CachedPrediction(model, X)

@@ -24,7 +24,7 @@ from tuplet.space.classes import ClassSpace
 from tuplet.space.containers import listing
 from tuplet.space.words import chance_text, combination_texts, is_yes_no
 from tuplet.surface.cli.output import Piece, open_sink, output_format
-from tuplet.surface.cli.tables import ModelColumns
+from tuplet.surface.cli.tables import FileOptions, ModelColumns
 from tuplet.surface.cli.terminal import print_hint, print_table, result_console
 
 _ROWS = 10_000
@@ -53,8 +53,8 @@ class PredictRequest:
     ----------
     data : str
         The file, "-" for standard input.
-    format : str or None
-        Its format.
+    options : FileOptions
+        How it is read.
     loss : str or Loss
     top_k : int
     known : dict
@@ -68,7 +68,7 @@ class PredictRequest:
     """
 
     data: str
-    format: str | None
+    options: FileOptions
     loss: str | Loss
     top_k: int
     known: dict[str, Any]
@@ -140,7 +140,7 @@ def predict_file(model: Any, request: PredictRequest, target: str, format: str |
 
 def _pieces(model: Any, request: PredictRequest) -> Iterator[tuple[Chunk, Piece]]:
     columns = ModelColumns(model)
-    for chunk in columns.chunks(request.data, format=request.format, rows=_ROWS, also_text=request.keep):
+    for chunk in columns.chunks(request.data, request.options, rows=_ROWS, also_text=request.keep):
         for start in range(0, len(chunk.frame), _ROWS):
             frame = chunk.frame.iloc[start : start + _ROWS]
             prediction = _predict(model, columns, frame, request)
@@ -208,7 +208,7 @@ def _make_piece(prediction: JointPrediction, kept: pd.DataFrame, request: Predic
 def _show(model: Any, request: PredictRequest) -> None:
     """Print combinations of the first rows, in one column, since one per variable may not fit."""
     columns = ModelColumns(model)
-    chunk = next(columns.chunks(request.data, format=request.format, rows=_ROWS))
+    chunk = next(columns.chunks(request.data, request.options, rows=_ROWS))
     prediction = _predict(model, columns, chunk.frame.iloc[:_SHOWN], request)
     ranked = _ranked(prediction, max(1, request.top_k), max(24, result_console().width - 24))
     lines = [
@@ -258,7 +258,7 @@ def explain_row(model: Any, request: PredictRequest, row: int) -> None:
 
 def _row_of(columns: ModelColumns, request: PredictRequest, row: int) -> pd.DataFrame:
     seen = 0
-    for chunk in columns.chunks(request.data, format=request.format, rows=100_000):
+    for chunk in columns.chunks(request.data, request.options, rows=100_000):
         if seen <= row < seen + len(chunk.frame):
             return chunk.frame.iloc[[row - seen]]
         seen += len(chunk.frame)

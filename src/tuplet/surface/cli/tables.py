@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -16,25 +16,56 @@ from pandas.api.types import is_string_dtype
 from tuplet.core.exceptions import InputError, NoTargetsError
 from tuplet.io.dataset import Dataset
 from tuplet.io.tables.chunks import Chunk, read_chunks
+from tuplet.io.tables.fields import MISSING
 from tuplet.io.tables.read import read_table
 from tuplet.io.tables.table import as_dates, as_label
 from tuplet.space.containers import listing
+from tuplet.space.features.reading import written_numbers
 from tuplet.surface.cli.catalogue import split_names
 from tuplet.surface.cli.terminal import is_special
 
 _BLOCK = 2_000_000
 
 
+@dataclass(frozen=True)
+class FileOptions:
+    """How a file is read.
+
+    Parameters
+    ----------
+    format, encoding : str or None
+        See `read_table`.
+    missing : dict
+        Texts that are no value, by the names of columns, "*" for all others.
+    """
+
+    format: str | None = None
+    encoding: str | None = None
+    missing: dict[str, list[str]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, format: str | None, encoding: str | None, missing: Sequence[str] | None) -> FileOptions:
+        """Return the options, with texts for missing values as "A,B" or "column=A,B"."""
+        texts: dict[str, list[str]] = {}
+        for name, _, given in (text.rpartition("=") for text in missing or ()):
+            texts.setdefault(name.strip() or "*", []).extend(split_names(given))
+        return cls(format, encoding, texts)
+
+    def read(self, source: Any, targets: Any = None) -> Dataset:
+        """Read a whole table."""
+        return read_table(source, targets, self.format, encoding=self.encoding, missing=self.missing or None)
+
+
 def read_data(
     path: str,
     targets: str | None,
     ignore: str | None,
-    format: str | None,
+    options: FileOptions,
     groups: str | None = None,
     time: str | None = None,
 ) -> Dataset:
     """Read a table without the ignored columns and those of groups and of time, by which rows are sorted."""
-    data = read_table(path, targets=split_names(targets) or None, format=format)
+    data = options.read(path, split_names(targets) or None)
     left_out = split_names(ignore)
     lacking = [name for name in left_out if name not in data.X]
     if lacking:
@@ -53,6 +84,7 @@ def read_data(
 
 def _in_order(data: Dataset, time: pd.Series) -> Dataset:
     """Return the rows of a table from the earliest to the latest."""
+    time = _typed(time.to_frame())[str(time.name)] if is_string_dtype(time.dtype) else time
     if time.isna().any():
         raise InputError(f"--time: {int(time.isna().sum())} rows have no value in {time.name!r}.")
     if not (pd.api.types.is_numeric_dtype(time) or pd.api.types.is_datetime64_any_dtype(time)):
@@ -68,18 +100,18 @@ def _in_order(data: Dataset, time: pd.Series) -> Dataset:
     return replace(data, X=X, Y=Y, **rest)
 
 
-def read_data_or_all(path: str, targets: str | None, format: str | None) -> Dataset:
+def read_data_or_all(path: str, targets: str | None, options: FileOptions) -> Dataset:
     """Read a table; without any information on class variables, all columns are features."""
     if targets is not None:
-        return read_data(path, targets, None, format)
+        return read_data(path, targets, None, options)
     is_pipe = path == "-" or is_special(path)
     source: Any = _Stream(path) if is_pipe else path
     try:
-        return read_table(source, format=format)
+        return options.read(source)
     except NoTargetsError:
         if is_pipe:
             source.seek(0)
-        return read_table(source, targets=[], format=format)
+        return options.read(source, [])
 
 
 class _Stream(BytesIO):
@@ -127,12 +159,31 @@ class ModelColumns:
         ]
         return [*text, *labels]
 
+    def _missing(self, options: FileOptions) -> dict[str, list[str]]:
+        """Return texts that are no value; labels of the model are values, such as NA."""
+        others = options.missing.get("*", MISSING)
+        space, kept = self.model.space_, {}
+        for name, values in zip(space.names, space.categories, strict=True):
+            texts = options.missing.get(name, others)
+            labels = {value for value in values.tolist() if isinstance(value, str)}
+            if labels & set(texts):
+                kept[name] = [text for text in texts if text not in labels]
+        return {**options.missing, **kept}
+
     def chunks(
-        self, where: str, *, format: str | None, rows: int, also_text: Sequence[str] = ()
+        self, where: str, options: FileOptions, *, rows: int, also_text: Sequence[str] = ()
     ) -> Iterator[Chunk]:
         """Read a file piece by piece."""
-        words = [*self._words(), *also_text]
-        for chunk in read_chunks(where, words=words, format=format, rows=rows, block=_BLOCK):
+        chunks = read_chunks(
+            where,
+            words=[*self._words(), *also_text],
+            format=options.format,
+            rows=rows,
+            block=_BLOCK,
+            encoding=options.encoding,
+            missing=self._missing(options) or None,
+        )
+        for chunk in chunks:
             yield replace(chunk, frame=self._filled(chunk.frame)) if chunk.sparse else chunk
 
     def _filled(self, frame: pd.DataFrame) -> pd.DataFrame:
@@ -155,7 +206,7 @@ class ModelColumns:
             )
         words = getattr(self.model, "text_features_", self.features)
         texts = [name for name in self.features if is_string_dtype(frame[name].dtype) and name not in words]
-        return frame[self.features].assign(**{name: _typed(frame[name]) for name in texts})
+        return frame[self.features].assign(**_typed(frame[texts]))
 
     def labels_of(self, frame: pd.DataFrame, where: str) -> pd.DataFrame:
         """Return the labels of a table."""
@@ -171,23 +222,22 @@ class ModelColumns:
         """Whether a table has all class variables."""
         return all(name in frame for name in self.variables)
 
-    def whole(self, where: str, format: str | None) -> pd.DataFrame:
+    def whole(self, where: str, options: FileOptions) -> pd.DataFrame:
         """Read all of a file."""
-        return pd.concat([chunk.frame for chunk in self.chunks(where, format=format, rows=100_000)])
+        return pd.concat([chunk.frame for chunk in self.chunks(where, options, rows=100_000)])
 
 
-def _typed(column: pd.Series) -> pd.Series:
+def _typed(texts: pd.DataFrame) -> dict[str, pd.Series]:
     """Convert text to numbers, booleans or dates, for a model that was fitted to these."""
-    for kind in (pd.to_numeric, _as_booleans):
-        try:
-            return kind(column)
-        except (ValueError, TypeError, OverflowError):
-            continue
-    return as_dates(column)
+    columns = {str(name): _as_booleans(column) for name, column in texts.items()}
+    columns |= {name: as_dates(column) for name, column in columns.items() if is_string_dtype(column.dtype)}
+    for name, reader in written_numbers(texts).items():
+        columns[name] = pd.Series(reader.read(texts[name])[0], texts.index, name=name)
+    return columns
 
 
 def _as_booleans(column: pd.Series) -> pd.Series:
-    known = column.dropna().str.lower()
-    if not known.isin(["true", "false"]).all():
-        raise ValueError("not all values are booleans")
-    return column.str.lower().map({"true": True, "false": False}).astype("boolean")
+    lower = column.str.lower()
+    if not lower.dropna().isin(["true", "false"]).all():
+        return column
+    return lower.map({"true": True, "false": False}).astype("boolean")

@@ -33,6 +33,8 @@ _PYTHON_WORDS = (
     (r"; give targets=, by", "; give --targets, by"),
     (r"\btargets=(?=['\d-])", "--targets "),
     (r"\btargets=", "--targets"),
+    (r"\b(encoding|missing)=(?=[. ])", r"--\1"),
+    (r"columns=\{'([^']*)': '([^']*)'\}", r"--column \1=\2"),
 )
 """Python arguments in messages, and the options of the command line that replace them."""
 
@@ -191,7 +193,7 @@ def _short_warnings() -> Iterator[None]:
     def print_one(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
         if issubclass(category, TupletWarning) and str(message) not in printed:
             printed.add(str(message))
-            print_warning(str(message))
+            print_warning(_with_options(str(message)))
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
