@@ -121,7 +121,9 @@ class SharedForestClassifier(JointClassifier):
         weight = np.ones(len(codes)) if sample_weight is None else sample_weight
         self._prior = [smoothed_frequencies(counts) for counts in self.label_counts_]
         filled = np.where(codes == UNKNOWN, [p.argmax() for p in self._prior], codes)
-        self.forest_ = seeded(clone(_forest(self.estimator, X, self.space_.cards)), int(rng.integers(2**31 - 1)))
+        self.forest_ = seeded(
+            clone(_forest(self.estimator, X, self.space_.cards)), int(rng.integers(2**31 - 1))
+        )
         _grow(self.forest_, X, filled if filled.shape[1] > 1 else filled[:, 0], sample_weight)
         first, pattern = distinct_outcomes(codes, self.space_.cards)
         self._patterns = codes[first]
