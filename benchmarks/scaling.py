@@ -11,6 +11,7 @@ grew further as it did between the last two sizes. Finished cells are kept in be
 that an interrupted run continues.
 
     python benchmarks/run.py scaling
+    python benchmarks/run.py scaling --finished     the tables of the cells that are in the cache
     python benchmarks/scaling.py rows       measures the cells of an axis, for several processes side by side
 """
 
@@ -221,12 +222,14 @@ def forked(name: str, size: dict[str, int], seconds: int) -> dict[str, Any]:
     return {**answer, **reason_of(process.exitcode, seconds)}
 
 
-def series(name: str, axis: str) -> dict[int, dict[str, Any]]:
-    """Return the cells of a model along an axis, up to the first that gave no figures."""
+def series(name: str, axis: str, finished: bool = False) -> dict[int, dict[str, Any]]:
+    """Return the cells of a model along an axis, or those in the cache, up to one that gave no figures."""
     cells: dict[int, dict[str, Any]] = {}
-    if not all(cached(name, axis, value).exists() for value in AXES[axis].sizes):
+    if not finished and not all(cached(name, axis, value).exists() for value in AXES[axis].sizes):
         warm_up(name)
     for value in AXES[axis].sizes:
+        if finished and not cached(name, axis, value).exists():
+            break
         if AXES[axis].extrapolates and expected(cells, value) > AXES[axis].seconds:
             cells[value] = {"reason": f"over {AXES[axis].seconds} CPU s, extrapolated"}
         else:
@@ -252,19 +255,23 @@ def expected(cells: dict[int, dict[str, Any]], value: int) -> float:
     return float(seconds[1] * (value / sizes[1]) ** slope)
 
 
-def line(name: str, axis: str) -> dict[str, str]:
+def line(name: str, axis: str, cells: dict[int, dict[str, Any]]) -> dict[str, str]:
     """Return a line of the table of an axis."""
-    cells = series(name, axis)
     done = {value: c for value, c in cells.items() if "fit" in c}
     row = {"model": name}
     for value in AXES[axis].sizes:
-        row[f"{value:,}"] = f"{done[value]['fit']:.2g}" if value in done else "-"
+        row[f"{value:,}"] = shown(done[value]["fit"]) if value in done else "-"
     row["exponent"] = exponent(list(done), [each["fit"] for each in done.values()])
     last = done[max(done)] if done else {}
     for figure in ("memory", "one row, ms", "predict", "log_prob", "mode"):
-        row[figure] = f"{last[figure]:.2g}" if figure in last else "-"
+        row[figure] = shown(last[figure]) if figure in last else "-"
     row["ends with"] = next((c["reason"].split(". ")[0][:90] for c in cells.values() if "reason" in c), "")
     return row
+
+
+def shown(number: float) -> str:
+    """Return a number with two digits or more."""
+    return f"{number:,.0f}" if number >= 100 else f"{number:.2g}"
 
 
 def exponent(sizes: list[int], seconds: list[float]) -> str:
@@ -275,20 +282,27 @@ def exponent(sizes: list[int], seconds: list[float]) -> str:
     return f"{np.polyfit(np.log(sizes[first:]), np.log(np.maximum(seconds[first:], 1e-3)), 1)[0]:.2f}"
 
 
-def main() -> None:
+def main(finished: bool) -> None:
     """Print a table for each axis."""
     for axis, about in AXES.items():
         fixed = {name: size for name, size in {**BASE, **about.others}.items() if name != axis}
         print(f"\n**Growing {axis}**; {', '.join(f'{size:,} {name}' for name, size in fixed.items())}\n")
-        lines = [line(name, axis) for name in ALL]
+        cells = {name: series(name, axis, finished) for name in ALL}
+        lines = [line(name, axis, each) for name, each in cells.items() if each]
+        if not lines:
+            print("Not measured yet.")
+            continue
         print("|", " | ".join(lines[0]), "|\n|", " | ".join("---" for _ in lines[0]), "|")
-        for each in lines:
-            print("|", " | ".join(each.values()), "|")
+        for row in lines:
+            print("|", " | ".join(row.values()), "|")
+        missing = [name for name, each in cells.items() if not each]
+        if missing:
+            print(f"\nNot measured yet: {', '.join(missing)}.")
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 2:
-        for each in ALL:
-            series(each, sys.argv[1])
+    if sys.argv[1:] in ([], ["--finished"]):
+        main(finished=bool(sys.argv[1:]))
     else:
-        main()
+        for model in ALL:
+            series(model, sys.argv[1])
