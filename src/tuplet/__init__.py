@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         InformationGainFilter,
         InstanceLogisticClassifier,
         JointClassifier,
+        JointPipeline,
         JointStackingClassifier,
         MixtureClassifier,
         NeighborClassifier,
@@ -66,6 +67,8 @@ if TYPE_CHECKING:
         TreeEnsembleClassifier,
         TreeMixtureClassifier,
         WeightedStackingClassifier,
+        joint_of,
+        make_joint_pipeline,
     )
     from tuplet.models.rules import NoisyOr, Rule, RuleSet
     from tuplet.prediction import JointPrediction
@@ -89,11 +92,13 @@ else:
             "tuplet.models": (
                 "AutoJointClassifier BayesNetClassifier ChainClassifier DecisionClassifier "
                 "GenerativeBayesNetClassifier IndependentClassifier InformationGainFilter "
-                "InstanceLogisticClassifier JointClassifier JointStackingClassifier MixtureClassifier "
+                "InstanceLogisticClassifier JointClassifier JointPipeline JointStackingClassifier "
+                "MixtureClassifier "
                 "NeighborClassifier OutputCodingClassifier PowersetClassifier PriorClassifier "
                 "ProbitClassifier ProbitForestClassifier RandomFieldClassifier RuleModel "
                 "RuleStackingClassifier SharedForestClassifier StackedFeaturesClassifier TreeClassifier "
-                "TreeEnsembleClassifier TreeMixtureClassifier WeightedStackingClassifier"
+                "TreeEnsembleClassifier TreeMixtureClassifier WeightedStackingClassifier joint_of "
+                "make_joint_pipeline"
             ),
             "tuplet.io.saved_models": "load_model read_header save_model",
             "tuplet.prediction": "JointPrediction",
@@ -138,6 +143,7 @@ __all__ = [
     "InformationGainFilter",
     "InstanceLogisticClassifier",
     "JointClassifier",
+    "JointPipeline",
     "JointPrediction",
     "JointStackingClassifier",
     "MixedNaiveBayes",
@@ -170,11 +176,13 @@ __all__ = [
     "evaluate",
     "io",
     "joint",
+    "joint_of",
     "list_datasets",
     "load_dataset",
     "load_model",
     "load_penguins",
     "losses",
+    "make_joint_pipeline",
     "metrics",
     "ordinal_estimator",
     "read_chunks",

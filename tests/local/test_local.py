@@ -37,7 +37,8 @@ from tuplet.local.logistic import probabilities
 from tuplet.local.onehot import OneHot
 from tuplet.local.penalties import PARENTS_C, parents_factor
 from tuplet.local.ridge import RidgeLogistic, fit_in_blocks
-from tuplet.space.features.estimators import accepts, admit_columns, seeded, weight_arguments
+from tuplet.space.features.admit import admit_columns
+from tuplet.space.features.estimators import accepts, seeded, weight_arguments
 from tuplet.space.features.inputs import put_beside
 from tuplet.testing.strategies import SoftmaxConditional
 

@@ -55,13 +55,13 @@ def slow_score(X, y, C, weight, folds):
 # -- the choice --------------------------------------------------------------------------------------------
 
 
-@examples(5)
+@examples(3)
 @given(st.integers(0, 10_000), st.sampled_from([2, 3]), st.sampled_from([0.0, 0.3, 2.0]), st.booleans())
 def test_no_penalty_predicts_held_out_rows_much_better(seed, k, pull, weighted):
     X, y = problem(k=k, seed=seed, pull=pull)
     weight = np.ones(len(y)) + weighted * np.random.default_rng(seed).integers(2, size=len(y))
     C = choose_for_rows(X, X, y[:, None], [Target(y, k)], weight)
-    folds = inner_folds(X, y[:, None], weight, 3)
+    folds = inner_folds(X.astype(np.float32), y[:, None], weight, 5)  # they ignore last digits
     held_out = {each: slow_score(X, y, each, weight, folds) for each in {*GRID[3:-2], C}}
     # Fits are rough, have a pseudo-row, and the climb takes the hill next to its start.
     best = max(GRID[3:-2], key=lambda each: held_out[each] + log_prior(each))
@@ -70,12 +70,12 @@ def test_no_penalty_predicts_held_out_rows_much_better(seed, k, pull, weighted):
 
 
 def test_a_hill_below_the_frequencies_is_left(monkeypatch):
-    scores = dict.fromkeys(GRID, -10.0) | {0.03: -3.0, GRID[0]: -4.0}
+    scores = dict.fromkeys(GRID, -10.0) | {3.0: -3.0, GRID[0]: -4.0}  # one column: the climb starts at 3
     monkeypatch.setattr(penalties._Trial, "score", lambda self, C: scores[C])
     y = np.array([0, 1, 0, 1])
     shares = fold_shares(inner_folds(np.eye(4), y[:, None], np.ones(4), 2), np.ones(4))
     chosen = choose_strength(np.zeros((5, 1)), [Target(y, 2)], np.ones(4), shares[:1])
-    assert chosen == 0.03
+    assert chosen == 3.0
     scores[GRID[0]] = -2.0
     assert choose_strength(np.zeros((5, 1)), [Target(y, 2)], np.ones(4), shares[:1]) == GRID[0]
 

@@ -12,7 +12,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
@@ -203,8 +203,18 @@ def test_weights_reach_the_classifier_inside_of_a_pipeline(rows):
 
 
 def test_clear_errors(rows):
-    with pytest.raises(InputError, match="LinearSVC has no predict_proba"):
-        TemperatureScaled(LinearSVC()).fit(*rows)
+    with pytest.raises(InputError, match="LinearRegression has no predict_proba"):
+        TemperatureScaled(LinearRegression()).fit(*rows)
+
+
+def test_scores_of_a_classifier_without_probabilities_are_logits(rows):
+    X, y = rows
+    scaled = TemperatureScaled(LinearSVC(), refit=True, random_state=0).fit(X, y)
+    scores = LinearSVC().fit(X, y).decision_function(X) / scaled.temperature_
+    if scores.ndim == 1:
+        scores = np.column_stack([0 * scores, scores])
+    np.testing.assert_allclose(scaled.predict_proba(X), softmax(scores, axis=1), atol=1e-6)
+    np.testing.assert_array_equal(scaled.predict(X), LinearSVC().fit(X, y).predict(X))
 
 
 # -- as a local model ----------------------------------------------------------------------------------------

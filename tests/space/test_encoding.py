@@ -35,8 +35,9 @@ from tuplet import (
 from tuplet.core.exceptions import InputError, IntractableError, TupletWarning
 from tuplet.joint import FactorGraph
 from tuplet.space.features import inputs
+from tuplet.space.features.admit import admit_columns
 from tuplet.space.features.encoding import FeatureEncoder
-from tuplet.space.features.estimators import admit_columns, category_limit, chooses_columns, takes_frames
+from tuplet.space.features.estimators import category_limit, chooses_columns, takes_frames
 
 # -- the encoder against a slow and obvious one ------------------------------------------------------------
 
@@ -317,10 +318,10 @@ COLUMNS = ColumnTransformer([("text", OneHotEncoder(), ["place"])], remainder="p
         (make_pipeline(SimpleImputer(strategy="most_frequent"), OrdinalEncoder(), GaussianNB()), True, False),
         (make_pipeline(SimpleImputer(strategy="constant"), GaussianNB()), False, False),
         (make_pipeline(SimpleImputer(), OneHotEncoder(), GaussianNB()), False, False),
-        (make_pipeline(FunctionTransformer(), GaussianNB()), True, False),
+        (make_pipeline(FunctionTransformer(), GaussianNB()), True, True),
         (make_pipeline(FunctionTransformer(validate=True), GaussianNB()), False, False),
-        (make_pipeline(FeatureUnion([("a", COLUMNS), ("b", OneHotEncoder())]), GaussianNB()), True, False),
-        (make_pipeline(FeatureUnion([("a", COLUMNS), ("b", StandardScaler())]), GaussianNB()), False, False),
+        (make_pipeline(FeatureUnion([("a", COLUMNS), ("b", OneHotEncoder())]), GaussianNB()), True, True),
+        (make_pipeline(FeatureUnion([("a", COLUMNS), ("b", StandardScaler())]), GaussianNB()), True, True),
         (make_pipeline(FeatureEncoder(), GaussianNB()), True, False),
         (CategoricalNB(), False, False),
         (HistGradientBoostingClassifier(), False, False),

@@ -31,6 +31,7 @@ from tuplet.space.features.estimators import (
     weight_arguments,
 )
 from tuplet.space.features.inputs import Features, n_rows, require_size, take_rows
+from tuplet.space.features.labelled import among, without_labels
 
 _FEWEST = 30
 """Rows below which nothing is held out: the model without parents dominates configurations that small."""
@@ -227,13 +228,13 @@ def calibrated(
 
 def is_made_of_trees(estimator: Any) -> bool:
     """Return whether a classifier is a tree, a forest or boosting, maybe behind other steps."""
-    last = last_step(estimator)
+    last = last_step(without_labels(estimator))
     return is_one_of(last, _TREES) or type(last).__module__.split(".")[0] in _LIBRARIES
 
 
 def needs_calibration(estimator: Any) -> bool:
     """Return whether a classifier consists of trees or neighbours, which are overconfident."""
-    return is_made_of_trees(estimator) or is_one_of(last_step(estimator), _NEIGHBOURS)
+    return is_made_of_trees(estimator) or is_one_of(last_step(without_labels(estimator)), _NEIGHBOURS)
 
 
 def _has_out_of_bag(estimator: Any) -> bool:
@@ -268,7 +269,7 @@ def _hold_out(
     def learn(rows: Positions, some: Floats | None) -> tuple[Any, Codes]:
         present, codes = np.unique(y[rows], return_inverse=True)
         together = None if groups is None else groups[rows]
-        return fit(estimator, take_rows(inputs, rows), codes, some, together), present
+        return fit(among(estimator, present), take_rows(inputs, rows), codes, some, together), present
 
     def predict(fitted: tuple[Any, Codes], rows: Positions) -> None:
         model, present = fitted
@@ -347,7 +348,7 @@ class SmoothedClassifier:
             f"Fitting {name_of(estimator)} to {len(classes):,} classes", n_rows(inputs), len(classes)
         )
         fitted, calibration = calibrated(
-            _fit, estimator, inputs, np.searchsorted(classes, child), sample_weight, groups
+            _fit, among(estimator, classes), inputs, np.searchsorted(classes, child), sample_weight, groups
         )
         return cls(fitted, classes[np.asarray(fitted.classes_)], counts, calibration)
 

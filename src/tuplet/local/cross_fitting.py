@@ -30,6 +30,7 @@ from tuplet.local.row_samples import RowSample, row_keys, running_total
 from tuplet.space.classes import ClassSpace
 from tuplet.space.features.estimators import is_one_of
 from tuplet.space.features.inputs import Features
+from tuplet.space.features.labelled import LabelledClassifier
 
 _USUAL_FOLDS = 5
 """What scikit-learn takes `cv=None` for."""
@@ -382,6 +383,8 @@ def _own_cv(estimator: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(estimator, Pipeline):
         for name, step in estimator.steps:
             yield from ((f"{name}__{key}", cv) for key, cv in _own_cv(step))
+    elif isinstance(estimator, LabelledClassifier):
+        yield from ((f"estimator__{key}", cv) for key, cv in _own_cv(estimator.estimator))
     elif hasattr(estimator, "get_params") and not has_fit_parameter(estimator, "groups"):
         cv = estimator.get_params(deep=False).get("cv", "none")
         usual = cv is None and not is_one_of(estimator, _WITHOUT_FOLDS)

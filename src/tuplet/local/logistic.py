@@ -15,6 +15,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 
 from tuplet.core.typing import Floats
 from tuplet.local.ridge import RidgeLogistic
+from tuplet.space.features.admit import ParentsBeside
 from tuplet.space.features.estimators import COLUMN_WISE, is_column_wise, last_step, weight_arguments
 from tuplet.space.features.inputs import Features
 from tuplet.space.features.scaling import LimitedScaler
@@ -150,8 +151,9 @@ def probabilities(logits: Floats, scale: float = 1.0) -> Floats:
 
 
 def _keeps_parents(step: Any) -> bool:
-    # A ColumnTransformer passes the parents' columns through: see `admit_columns`.
-    return step is None or step == "passthrough" or type(step) in (*COLUMN_WISE, ColumnTransformer)
+    # What selects columns passes those of the parents: see `admit_columns`.
+    passing = (*COLUMN_WISE, ColumnTransformer, ParentsBeside)
+    return step is None or step == "passthrough" or type(step) in passing
 
 
 def _is_softmax(estimator: Any) -> bool:

@@ -3,8 +3,8 @@
 All logistic regressions whose penalty is open use this choice: `RidgeLogistic`, which is the default of every
 model with an `estimator`, and the models without parents of trees and networks (`Baseline`). The regressions
 of a choice are fitted roughly, by compiled code, and one C is chosen for all class variables together: their
-sum has far less noise than each of them. On 13 benchmark sets a C for each variable by itself predicts new
-rows no better where parents have a penalty of their own, and worse where there are few rows.
+sum has far less noise than each of them. Cross-validated inside of training rows of ten benchmark sets, a C
+for each variable by itself loses 0.006 nats a row, and one that is shrunk to the common C up to 0.005.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ T = TypeVar("T")
 GRID = (1e-7, 1e-6, 1e-5, 1e-4, 3e-4, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 """Where C is searched for. The first leaves nothing of the slopes: the model is that of the frequencies."""
 
-_START = GRID.index(0.03)
+_START_PER_COLUMN = 3.0
+"""The climb starts at this over the number of columns: the more columns, the smaller their coefficients."""
 
 _USUAL, _DECADES = 0.3, 0.5
 """Centre and scale, in decades, of the prior of C: a Student distribution of log C, three degrees of freedom.
@@ -54,10 +55,12 @@ ROWS_PER_COLUMN = 300
 """Rows for each column from which on C = 1 is taken without a choice: the penalty hardly matters then. On
 Adult, with 245, chains with C = 1 still lose 0.02 nats a row to those with C = 0.1."""
 
-_N_FOLDS = 3
-
 _ENOUGH = 5_000
 """Held-out labels, over all class variables, after which no further fold is needed."""
+
+_FEW_FOLDS, _MANY_FOLDS = 3, 5
+"""Folds of many and of few labels. With 120 to 600 rows of generated tables, the C of three folds predicts
+new rows 0.0052 nats worse than the best C, that of five folds 0.0046 and that of ten 0.0044."""
 
 _MANY_CLASSES = 32
 """Classes beyond which one fold has to do."""
@@ -124,7 +127,8 @@ def choose_strength(
     def held_out(C: float) -> float:
         return sum(trial.score(C) for trial in trials)
 
-    best = best_on_grid(lambda C: held_out(C) + _log_prior(C), GRID, _START)
+    start = nearest_on_grid(_START_PER_COLUMN / max(1, Z.shape[1]))
+    best = best_on_grid(lambda C: held_out(C) + _log_prior(C), GRID, start)
     return max((best, GRID[0]), key=held_out)  # the climb may end on a hill that is below the frequencies
 
 
@@ -158,6 +162,11 @@ def best_on_grid(score: Callable[[float], float], grid: Sequence[float], start: 
         if at != start:
             break
     return grid[max(values, key=lambda at: values[at])]
+
+
+def nearest_on_grid(C: float) -> int:
+    """Return the position of a value, or of the nearest to it, in `GRID`."""
+    return int(np.abs(np.log(GRID) - np.log(C)).argmin())
 
 
 def parents_factor(C: float) -> float:
@@ -271,9 +280,9 @@ def choose_for_rows(
         X, Z, codes, whole, batch = take_rows(X, rows), take_rows(Z, rows), codes[rows], taken, None
         targets = [_take(target, rows) for target in targets]
         groups = None if groups is None else groups[rows]
-    shares = fold_shares(inner_folds(X, codes, whole, _N_FOLDS, groups=groups), whole)
+    n_folds, n_needed = _n_folds(len(codes), targets)
+    shares = fold_shares(inner_folds(X, codes, whole, n_folds, groups=groups), whole)
     columns = _sparse_rows(Z, whole) if stays_sparse else _turned_rows(Z, whole, batch)
-    n_needed = _n_needed(len(codes), targets)
     return choose_strength(columns, targets, whole, shares[:n_needed]) if shares else 1.0
 
 
@@ -290,11 +299,16 @@ def _comparable(X: Features, stays_sparse: bool) -> Features:
         return X.astype(np.float32)
 
 
-def _n_needed(n: int, targets: Sequence[Target]) -> int:
-    """Number of folds that suffice; fits to many classes, such as combinations of labels, take long."""
+def _n_folds(n: int, targets: Sequence[Target]) -> tuple[int, int]:
+    """Return the number of folds and how many of them are held out.
+
+    Fits to many classes, such as combinations of labels, take long.
+    """
+    n_labels = n * len(targets)
+    n_folds = _MANY_FOLDS if n_labels <= _ENOUGH else _FEW_FOLDS
     if any(target.card > _MANY_CLASSES for target in targets):
-        return 1
-    return -(-_ENOUGH * _N_FOLDS // max(1, n * len(targets)))
+        return _FEW_FOLDS, 1
+    return n_folds, min(n_folds, -(-_ENOUGH * n_folds // max(1, n_labels)))
 
 
 def _take(target: Target, rows: Codes) -> Target:

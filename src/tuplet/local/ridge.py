@@ -56,10 +56,11 @@ class RidgeLogistic(ClassifierMixin, BaseEstimator):
 
     Notes
     -----
-    Standardise the features: the penalty treats all columns alike. Up to three folds are held out, as many as
-    have 5,000 labels, and one if there are more than 32 classes. Which rows these are follows from the rows
-    themselves, so fits repeat whatever the order of the rows. Equal rows, and the units of whole weights, are
-    spread over the folds. A prior of C around 0.3 decides where there are a few rows only.
+    Standardise the features: the penalty treats all columns alike. Five folds are held out of up to 5,000
+    labels, otherwise up to three, as many as have 5,000 labels, and one if there are more than 32 classes.
+    Which rows these are follows from the rows themselves, so fits repeat whatever the order of the rows.
+    Equal rows, and the units of whole weights, are spread over the folds. A prior of C around 0.3 decides
+    where there are a few rows only.
 
     From 300 rows for each column on, C is 1 without a choice. Of more than 32,768 rows, and of tables whose
     principal axes would take long, a sample chooses.
@@ -74,7 +75,7 @@ class RidgeLogistic(ClassifierMixin, BaseEstimator):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(100, 50))
     >>> RidgeLogistic().fit(X, X[:, 0] + X[:, 1] > 0).C_
-    0.3
+    1.0
     >>> RidgeLogistic().fit(X, rng.random(100) > 0.5).C_
     1e-07
     """

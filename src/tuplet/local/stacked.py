@@ -28,7 +28,8 @@ from tuplet.local.penalties import Target, parents_factor, some, varies
 from tuplet.local.prepared import PreparedFeatures, apply_steps, fit_steps, used_rows
 from tuplet.local.ridge import RidgeLogistic
 from tuplet.space.classes import ClassSpace
-from tuplet.space.features.estimators import admit_columns, seeded
+from tuplet.space.features.admit import admit_columns
+from tuplet.space.features.estimators import seeded
 from tuplet.space.features.inputs import Features, n_rows, put_beside, require_size, take_rows
 
 _PROBES = 512

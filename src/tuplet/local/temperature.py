@@ -36,7 +36,8 @@ class TemperatureScaled(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     Parameters
     ----------
     estimator : classifier
-        Anything with `predict_proba`. Cloned, never fitted itself.
+        Anything with `predict_proba`, or with a `decision_function`, such as a linear support vector machine:
+        its scores are then taken for logits. Cloned, never fitted itself.
     held_out : float
         Share of each class's rows that choose the temperature and do not teach the classifier.
     refit : bool
@@ -97,7 +98,8 @@ class TemperatureScaled(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             Rows of one group are held out together: a share of the groups, if there are several.
         """
         check_parameters(self)
-        require_probabilities(self.estimator)
+        if not hasattr(self.estimator, "decision_function"):
+            require_probabilities(self.estimator)
         if y is None:
             raise InputError("TemperatureScaled requires y to be passed, but the target y is None.")
         X, y = indexable(X, column_or_1d(y, warn=True))
@@ -113,7 +115,7 @@ class TemperatureScaled(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self._learn(X, y, weight, rows)
         if len(judges):
             some = None if weight is None else weight[judges]
-            log_proba = _log_floored(self.estimator_.predict_proba(_safe_indexing(X, judges)))
+            log_proba = self._log_proba(_safe_indexing(X, judges))
             self.temperature_ = 1 / best_power(log_proba, codes[judges], some)
             if self.refit:
                 self._learn(X, y, weight, np.arange(len(y)))
@@ -133,18 +135,35 @@ class TemperatureScaled(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> Floats:
         """Probabilities (n, c) of `classes_`."""
         check_is_fitted(self)
-        proba: Floats = softmax(_log_floored(self.estimator_.predict_proba(X)) / self.temperature_, axis=1)
+        proba: Floats = softmax(self._log_proba(X) / self.temperature_, axis=1)
         return proba
+
+    def _log_proba(self, X: Any) -> Floats:
+        """Return logits (n, c) by the classifier: logarithms of its probabilities, or its scores."""
+        if hasattr(self.estimator_, "predict_proba"):
+            return _log_floored(self.estimator_.predict_proba(X))
+        scores = np.asarray(self.estimator_.decision_function(X), dtype=float)
+        if scores.ndim == 2:
+            return scores
+        return np.column_stack([np.zeros(len(scores)), scores])
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Most probable class (n,); the temperature does not matter for it."""
         check_is_fitted(self)
-        return self.classes_[np.argmax(self.estimator_.predict_proba(X), axis=1)]
+        return self.classes_[np.argmax(self._log_proba(X), axis=1)]
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags = get_tags(self.estimator).input_tags
         return tags
+
+
+def with_probabilities(estimator: Any) -> Any:
+    """Return an estimator with probabilities: itself, or `TemperatureScaled` if it gives scores only."""
+    scores_only = hasattr(estimator, "decision_function") and not hasattr(estimator, "predict_proba")
+    if not scores_only or isinstance(estimator, type):
+        return estimator
+    return TemperatureScaled(estimator, refit=True, random_state=0)
 
 
 def _log_floored(proba: Any) -> Floats:

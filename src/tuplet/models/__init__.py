@@ -1,7 +1,8 @@
 """Models: X in, a joint distribution of the class variables out.
 
 `JointClassifier` is the contract; each model is one file, or one folder with its relatives. `compared` has
-methods that the papers compare theirs with. `DecisionClassifier` ties a model to a loss.
+methods that the papers compare theirs with. `DecisionClassifier` ties a model to a loss, `JointPipeline` to
+steps before it.
 """
 
 from typing import TYPE_CHECKING
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from tuplet.models.independent import IndependentClassifier
     from tuplet.models.mixtures import MixtureClassifier
     from tuplet.models.neighbors import NeighborClassifier
+    from tuplet.models.pipeline import JointPipeline, joint_of, make_joint_pipeline
     from tuplet.models.powerset import PowersetClassifier
     from tuplet.models.prior import PriorClassifier
     from tuplet.models.probit import ProbitClassifier, ProbitForestClassifier
@@ -49,6 +51,7 @@ else:
             "tuplet.models.independent": "IndependentClassifier",
             "tuplet.models.mixtures": "MixtureClassifier",
             "tuplet.models.neighbors": "NeighborClassifier",
+            "tuplet.models.pipeline": "JointPipeline joint_of make_joint_pipeline",
             "tuplet.models.powerset": "PowersetClassifier",
             "tuplet.models.prior": "PriorClassifier",
             "tuplet.models.probit": "ProbitClassifier ProbitForestClassifier",
@@ -70,6 +73,7 @@ __all__ = [
     "InformationGainFilter",
     "InstanceLogisticClassifier",
     "JointClassifier",
+    "JointPipeline",
     "JointStackingClassifier",
     "LocalNetwork",
     "MixtureClassifier",
@@ -88,4 +92,6 @@ __all__ = [
     "TreeEnsembleClassifier",
     "TreeMixtureClassifier",
     "WeightedStackingClassifier",
+    "joint_of",
+    "make_joint_pipeline",
 ]

@@ -21,6 +21,7 @@ from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import JointDistribution
 from tuplet.local.ordered_variables import suited_to_order
 from tuplet.local.smoothing import label_counts
+from tuplet.local.temperature import with_probabilities
 from tuplet.losses.base import Loss
 from tuplet.metrics.decisions import exact_match
 from tuplet.models.validation import (
@@ -29,6 +30,7 @@ from tuplet.models.validation import (
     validate_groups,
     validate_weights,
     warn_many_integers,
+    warn_of_thresholds,
 )
 from tuplet.prediction.joint import JointPrediction
 from tuplet.space.classes import ClassSpace
@@ -41,6 +43,7 @@ from tuplet.space.features.encoding import (
 )
 from tuplet.space.features.estimators import accepts, chooses_columns, require_probabilities
 from tuplet.space.features.inputs import Features, as_pandas, n_rows, take_rows
+from tuplet.space.features.labelled import fitted_to_labels
 
 
 class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
@@ -75,7 +78,13 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
     Notes
     -----
     An `estimator` that treats the columns of a frame by itself gets the frame: a pipeline that begins with a
-    `ColumnTransformer`, with a transformer of text or categories, or with a `FunctionTransformer`.
+    `ColumnTransformer`, a `FunctionTransformer`, a transformer of text or categories, or any transformer of
+    another library or of your own. Where a model appends columns of other class variables to X, these steps
+    get X alone, and the columns stand beside what they return.
+
+    An estimator that gives scores but no probabilities, such as `LinearSVC`, is used as `TemperatureScaled`
+    makes it. Thresholds inside of an estimator have no effect: decisions are made from the joint
+    distribution, `predict(X, loss=...)`.
 
     In scikit-learn's `cross_validate` and `GridSearchCV` pass a splitter, `cv=KFold(5)`, if labels are
     missing or of several types: given a number, scikit-learn tries to sort the labels of all variables.
@@ -122,10 +131,11 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
     def _estimators(self, names: tuple[str, ...] | None = None) -> list[Any]:
         """Return the classifiers that get to see X, None for the default; `names` are the class variables."""
         estimator, space = getattr(self, "estimator", None), getattr(self, "space_", None)
-        chosen = _by_variable(estimator, names)
+        chosen = list(map(with_probabilities, _by_variable(estimator, names)))
         if space is None or space.names != names:  # `fit` has only begun, and checks X
             return chosen
-        return suited_to_order(chosen, space, chosen_by_name=isinstance(estimator, Mapping))
+        suited = suited_to_order(chosen, space, chosen_by_name=isinstance(estimator, Mapping))
+        return list(map(fitted_to_labels, suited, space.categories))
 
     @property
     def _note(self) -> str:
@@ -204,6 +214,7 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
         for estimator in estimators:
             if estimator is not None:
                 require_probabilities(estimator)
+        warn_of_thresholds(estimators, type(self).__name__)
         return estimators
 
     def _fit_validated(
@@ -253,8 +264,7 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
             reset=reset,
             fussy=next((e for e in estimators if e is not None and not accepts(e, "allow_nan")), None),
             sparse=all(e is None or accepts(e, "sparse") for e in estimators),
-            frames=self._columns_given is not None
-            or (bool(estimators) and all(chooses_columns(e) for e in estimators)),
+            frames=self._columns_given is not None or any(chooses_columns(e) for e in estimators),
         )
         return as_pandas(X) if self._keeps_frames and dependencies.is_into_dataframe(X) else features
 
@@ -331,6 +341,11 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
         # Those of the joint are remembered and read-only; these are the caller's own.
         marginals = [table.copy() for table in self.predict_joint(X)._marginals("predict_proba")]
         return marginals[0] if self.space_.single else marginals
+
+    def predict_log_proba(self, X: Any) -> Any:
+        """Logarithms of `predict_proba`."""
+        proba = self.predict_proba(X)
+        return np.log(proba) if self.space_.single else [np.log(table) for table in proba]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of rows in which every label is right, as scikit-learn scores several outputs.

@@ -74,6 +74,10 @@ class ChainClassifier(JointClassifier):
     ----------
     orders_ : array of int, shape (n_chains, m)
         Positions of the variables in each chain.
+    order_ : array of int, shape (m,)
+        The same for a single chain.
+    estimators_ : list of classifiers
+        The fitted classifiers of a single chain, in its order; None where all rows had one label.
     models_ : list of StackedModel
         Chains share the model of a variable where the variables before it are the same.
     parents_ : list of tuples of int
@@ -144,6 +148,24 @@ class ChainClassifier(JointClassifier):
             groups=self._groups,
             seeds=seeds,
         )
+
+    @property
+    def order_(self) -> Codes:
+        """Positions of the variables in the only chain."""
+        self._require_one("order_", "orders_")
+        return np.asarray(self.orders_[0])
+
+    @property
+    def estimators_(self) -> list[Any]:
+        """Fitted classifiers of the only chain, in its order."""
+        self._require_one("estimators_", "models_")
+        return [self.models_[place].classifier_.estimator for place in self.links_[0][self.order_]]
+
+    def _require_one(self, name: str, other: str) -> None:
+        n_chains = len(getattr(self, "orders_", ()))
+        if n_chains != 1:
+            found = f"of {n_chains} chains has no {name}; see {other}" if n_chains else "is not fitted"
+            raise AttributeError(f"This ChainClassifier {found}.")
 
     # -- orders -------------------------------------------------------------------------------------------
 

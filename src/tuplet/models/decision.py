@@ -86,6 +86,11 @@ class DecisionClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return self.estimator_.predict_proba(X)
 
+    def predict_log_proba(self, X: Any) -> Any:
+        """See `JointClassifier.predict_log_proba`."""
+        check_is_fitted(self)
+        return self.estimator_.predict_log_proba(X)
+
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of rows in which the decision has every label right. See `JointClassifier.score`."""
         answer = self.predict(X)

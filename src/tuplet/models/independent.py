@@ -33,6 +33,8 @@ class IndependentClassifier(JointClassifier):
     ----------
     models_ : list of StackedModel
         One for each variable.
+    estimators_ : list of classifiers
+        The fitted classifier of each variable; None where all rows had one label.
 
     Notes
     -----
@@ -72,3 +74,8 @@ class IndependentClassifier(JointClassifier):
 
     def _predict_joint(self, X: Features) -> JointDistribution:
         return FactorGraph.independent(log_proba_alone(self.models_, X))
+
+    @property
+    def estimators_(self) -> list[Any]:
+        """Fitted classifier of each variable."""
+        return [model.classifier_.estimator for model in self.models_]

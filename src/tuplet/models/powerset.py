@@ -15,6 +15,7 @@ from tuplet.joint.atoms import Atoms
 from tuplet.joint.base import JointDistribution
 from tuplet.local.ordered_variables import needs_order
 from tuplet.local.stacked import StackedModel
+from tuplet.local.temperature import with_probabilities
 from tuplet.models.base import JointClassifier
 from tuplet.models.prior import (
     least_mass,
@@ -24,7 +25,9 @@ from tuplet.models.prior import (
     with_unseen,
 )
 from tuplet.space.features.encoding import ColumnChoices
+from tuplet.space.features.estimators import name_of
 from tuplet.space.features.inputs import Features, n_rows
+from tuplet.space.features.labelled import fitted_to_labels, labels_named
 
 _LEFT_OUT = 0.2
 """Share of rows that may lack a label before a fit warns."""
@@ -97,7 +100,7 @@ class PowersetClassifier(JointClassifier):
         self.log_marginals_ = log_marginals(self.label_counts_)
         each = zip(self.log_marginals_, self.combinations_.T, strict=True)
         self._product = np.exp(np.sum([log_p[labels] for log_p, labels in each], axis=0))
-        self.model_ = StackedModel(self.estimator).fit(
+        self.model_ = StackedModel(self._of_combinations(seen.codes)).fit(
             X,
             np.zeros((len(codes), 0), dtype=np.intp),
             seen.member,
@@ -106,6 +109,21 @@ class PowersetClassifier(JointClassifier):
             sample_weight=sample_weight,
             groups=self._groups,
         )
+
+    def _of_combinations(self, combinations: Codes) -> Any:
+        """Return the estimator for combinations (r, m), unless its parameters are about single labels."""
+        estimator = with_probabilities(self.estimator)
+        if len(self.space_.names) == 1:
+            return fitted_to_labels(estimator, self.space_.categories[0][combinations[:, 0]])
+        labels = {label for each in self.space_.categories for label in each.tolist()}
+        named = labels_named(self.estimator, labels)
+        if named:
+            raise InputError(
+                f"PowersetClassifier fits {name_of(self.estimator)} to combinations of labels, but its"
+                f" parameter {named} is about single ones; pass sample_weight instead, or use"
+                " ChainClassifier."
+            )
+        return estimator
 
     def _predict_joint(self, X: Features) -> JointDistribution:
         cards, combinations, n = self.space_.cards, self.combinations_, n_rows(X)

@@ -29,6 +29,7 @@ from tuplet.models.prior import least_mass
 from tuplet.space.features.encoding import ColumnChoices
 from tuplet.space.features.estimators import name_of, seeded
 from tuplet.space.features.inputs import Features, require_size, take_rows
+from tuplet.space.features.labelled import labels_named
 
 _MOST_DRAWN = 2**16
 """Rows that a tree of the default forest is grown on at most, to bound the time and memory of a million rows.
@@ -121,10 +122,11 @@ class SharedForestClassifier(JointClassifier):
         weight = np.ones(len(codes)) if sample_weight is None else sample_weight
         self._prior = [smoothed_frequencies(counts) for counts in self.label_counts_]
         filled = np.where(codes == UNKNOWN, [p.argmax() for p in self._prior], codes)
-        self.forest_ = seeded(
-            clone(_forest(self.estimator, X, self.space_.cards)), int(rng.integers(2**31 - 1))
-        )
-        _grow(self.forest_, X, filled if filled.shape[1] > 1 else filled[:, 0], sample_weight)
+        forest = _forest(self.estimator, X, self.space_.cards)
+        self.forest_ = seeded(clone(forest), int(rng.integers(2**31 - 1)))
+        classes = self._classes_to_grow_on(filled)
+        classes = classes if classes.shape[1] > 1 else classes[:, 0]
+        _grow(self.forest_, X, classes, sample_weight, sum(self.space_.cards))
         first, pattern = distinct_outcomes(codes, self.space_.cards)
         self._patterns = codes[first]
         # Two numbers are learned from what rows meet elsewhere, so some of many rows will do.
@@ -134,6 +136,14 @@ class SharedForestClassifier(JointClassifier):
         if self._groups is not None:  # a tree that was not grown on a row was grown on others of its group
             met = self._meet_other_groups(X, codes, sample_weight, some)
         self._learn_shares(met, codes[some], pattern[some], weight[some])
+
+    def _classes_to_grow_on(self, codes: Codes) -> npt.NDArray[Any]:
+        """Return codes (n, m), or the labels they stand for if the forest is told something about these."""
+        categories = self.space_.categories
+        if not labels_named(self.forest_, [label for each in categories for label in each.tolist()]):
+            return codes
+        pairs = zip(categories, codes.T, strict=True)
+        return np.column_stack([labels[column].astype(object) for labels, column in pairs])
 
     def _learn_leaves(self, X: Features, pattern: Codes, weight: Floats, some: Codes) -> Floats:
         """Learn the label patterns of every leaf; return what some rows meet in trees not grown on them."""
@@ -311,15 +321,14 @@ def _for_trees(X: Features) -> Features:
     return narrow
 
 
-def _grow(forest: Any, X: Features, y: Codes, sample_weight: Floats | None) -> None:
+def _grow(forest: Any, X: Features, y: npt.NDArray[Any], sample_weight: Floats | None, n_labels: int) -> None:
     """Fit a forest some trees at a time, and drop the label counts in the nodes of those that are done.
 
     With a hundred class variables these are nearly all of a forest's memory, and nothing reads them.
     """
     n_trees, warm_start = forest.n_estimators, forest.warm_start
     n_drawn = forest.max_samples if isinstance(forest.max_samples, int) else len(y)
-    n_counts = n_drawn * int(sum(np.atleast_1d(y.max(axis=0)) + 1))  # a tree has about one node for each row
-    step = max(1, LISTED_CELLS // n_counts)
+    step = max(1, LISTED_CELLS // (n_drawn * n_labels))  # a tree has about one node for each row
     forest.set_params(warm_start=True)
     for stop in range(min(step, n_trees), n_trees + step, step):
         done = len(getattr(forest, "estimators_", ()))

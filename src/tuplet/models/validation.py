@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,12 +15,16 @@ from tuplet.core.exceptions import InputError, TupletWarning, warn_outside
 from tuplet.core.typing import Codes, Floats
 from tuplet.space.classes import ClassSpace
 from tuplet.space.containers import listing
-from tuplet.space.features.estimators import name_of
+from tuplet.space.features.estimators import is_one_of, last_step, name_of
 from tuplet.space.features.inputs import Features, as_floats, as_pandas, number_columns, require_finite
+from tuplet.space.features.labelled import without_labels
 from tuplet.space.features.reading import warn_of_counters
 
 _MANY_INTEGERS = 50
 """Whole numbers among the labels of one variable beyond which they may be quantities."""
+
+
+_THRESHOLDS = {"sklearn": ("FixedThresholdClassifier", "TunedThresholdClassifierCV")}
 
 
 class _NotNumbersError(InputError, TypeError):
@@ -76,7 +80,7 @@ def _frame(model: Any, frame: pd.DataFrame, reset: bool, frames: bool) -> Featur
     text = frame.columns[~number_columns(frame)].tolist()
     keep = bool(text or frames) if reset else model.mixed_features_
     if reset:
-        model.text_features_ = [name for name in text if _is_text(frame[name])]
+        model.text_features_ = text_columns(frame)
     if text and not keep:
         raise InputError(
             f"{type(model).__name__}: X must hold numbers, but the column{'s' if len(text) > 1 else ''}"
@@ -90,6 +94,14 @@ def _frame(model: Any, frame: pd.DataFrame, reset: bool, frames: bool) -> Featur
     if reset:
         model.mixed_features_ = True
     return frame
+
+
+def text_columns(X: Any) -> list[str]:
+    """Return the columns of a frame whose values are text; none of anything else."""
+    frame = as_pandas(X)
+    if not isinstance(frame, pd.DataFrame):
+        return []
+    return [name for name in frame.columns[~number_columns(frame)] if _is_text(frame[name])]
 
 
 def _plain(frame: pd.DataFrame) -> pd.DataFrame:
@@ -232,3 +244,15 @@ def _group_numbers(groups: Any, n: int) -> Codes:
 
 def _warn(text: str) -> None:
     warnings.warn(text, TupletWarning, stacklevel=4)
+
+
+def warn_of_thresholds(estimators: Iterable[Any], model: str) -> None:
+    """Warn of estimators whose own decisions, by a threshold, are not asked for."""
+    names = [name_of(each) for each in estimators if is_one_of(last_step(without_labels(each)), _THRESHOLDS)]
+    if names:
+        warn_outside(
+            f"{model}: the threshold of {names[0]} has no effect, because its probabilities alone are used."
+            " For decisions other than the most probable labels use predict(X, loss=...), such as"
+            " loss=tuplet.losses.CostMatrix(...).",
+            TupletWarning,
+        )

@@ -55,6 +55,7 @@ class Table(NamedTuple):
 
 def open_table(Y: Any) -> Table:
     """Return the columns of labels in any container."""
+    Y = collected(Y)
     if sparse.issparse(Y):
         return _open_sparse(Y)
     if isinstance(Y, pd.DataFrame):
@@ -71,6 +72,19 @@ def open_table(Y: Any) -> Table:
     array = _as_array(Y)
     columns = [array] if array.ndim == 1 else list(array.T)
     return _table("array", array.ndim == 1, None, columns, len(array))
+
+
+def collected(table: Any) -> Any:
+    """Return tables of pyarrow, Dask and DuckDB as pandas frames; anything else as it is."""
+    if kinds.is_pyarrow_table(table):
+        return table.to_pandas(types_mapper=_arrow_dtype)
+    makes = "compute" if kinds.is_dask_dataframe(table) else "df" if kinds.is_duckdb_relation(table) else ""
+    return getattr(table, makes)() if makes else table
+
+
+def _arrow_dtype(kind: Any) -> Any:
+    """Return the type of a column that pandas would change where values are missing; None for categories."""
+    return None if str(kind).startswith("dictionary") else pd.ArrowDtype(kind)
 
 
 def _table(

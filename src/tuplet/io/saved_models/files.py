@@ -20,12 +20,14 @@ from typing import Any, NoReturn, Self
 
 import numpy as np
 from sklearn.exceptions import InconsistentVersionWarning, NotFittedError
+from sklearn.pipeline import Pipeline
 
 from tuplet.core.atomic_files import open_atomic
 from tuplet.core.exceptions import MissingDependencyError, ModelFileError, TupletError, TupletWarning
 from tuplet.io.saved_models.audit import approve
 from tuplet.io.saved_models.recipes import check_whole, rewrite
 from tuplet.io.saved_models.registry import with_names, with_paths
+from tuplet.models.pipeline import as_joint_pipeline
 from tuplet.space.classes import ClassSpace
 
 FORMAT = 3
@@ -143,8 +145,9 @@ def save_model(model: Any, path: str | Path, *, trusted: Sequence[str | type] = 
 
     Parameters
     ----------
-    model : JointClassifier or DecisionClassifier
-        Fitted. Estimators inside of it may be any of scikit-learn's.
+    model : JointClassifier, DecisionClassifier or pipeline
+        Fitted. Estimators inside of it may be any of scikit-learn's. A pipeline that ends in a model comes
+        back as a `JointPipeline`, and of a search its best estimator does.
     path : str or Path
         Conventionally ends in ".tuplet". An existing file is replaced, and only when the new one is complete.
     trusted : sequence of str or type
@@ -166,6 +169,9 @@ def save_model(model: Any, path: str | Path, *, trusted: Sequence[str | type] = 
     >>> load_model(path).predict([[3]])
     array([[1, 1]])
     """
+    model = getattr(model, "best_estimator_", model)
+    if type(model) is Pipeline and hasattr(model.steps[-1][1], "predict_joint"):
+        model = as_joint_pipeline(model)
     if not hasattr(model, "predict_joint"):
         raise ModelFileError(f"Only models of tuplet can be saved, found {type(model).__name__}.")
     if not hasattr(model, "space_"):
@@ -191,7 +197,7 @@ def load_model(path: str | Path, *, trusted: Sequence[str | type] = ()) -> Any:
 
     Returns
     -------
-    JointClassifier or DecisionClassifier
+    JointClassifier, DecisionClassifier or JointPipeline
         Its predictions equal those of the saved model.
 
     Raises

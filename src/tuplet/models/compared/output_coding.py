@@ -29,7 +29,7 @@ from tuplet.local.stacked import Link, fit_links, log_proba_alone
 from tuplet.models.base import JointClassifier
 from tuplet.models.prior import bounded_joint
 from tuplet.space.features.encoding import ColumnChoices
-from tuplet.space.features.inputs import Features, n_rows, require_size
+from tuplet.space.features.inputs import Features, as_matrix, n_rows, require_size
 
 _EXACT_LABELS = 18
 """Labels beyond which queries are approximate, unless an engine is given: 2^18 cells for each row."""
@@ -186,7 +186,7 @@ class OutputCodingClassifier(JointClassifier):
         weights = np.ones(len(codes)) if sample_weight is None else sample_weight
         varies = [len(np.unique(code[code != UNKNOWN])) > 1 for code in codes.T]
         self.coded_ = np.flatnonzero(varies)
-        self.scaler_ = fit_scaler(X, sample_weight)
+        self.scaler_ = fit_scaler(as_matrix(X, "Codes of labels"), sample_weight)
         self._learn_codes(self._numbers(X), codes[:, self.coded_], weights)
 
     def _require_binary(self) -> None:
@@ -207,7 +207,7 @@ class OutputCodingClassifier(JointClassifier):
             )
 
     def _numbers(self, X: Features) -> Floats:
-        scaled: Any = self.scaler_.transform(X)
+        scaled: Any = self.scaler_.transform(as_matrix(X, "Codes of labels"))
         if not sparse.issparse(X):
             return np.asarray(scaled)
         require_size("The regression of labels on sparse features", *scaled.shape)

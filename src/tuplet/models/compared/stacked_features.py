@@ -18,8 +18,8 @@ from tuplet.local.cross_fitting import Positions, cross_fit, inner_folds
 from tuplet.local.logistic import default_estimator
 from tuplet.models.base import JointClassifier
 from tuplet.models.independent import IndependentClassifier
+from tuplet.space.features.admit import admit_columns
 from tuplet.space.features.encoding import ColumnChoices
-from tuplet.space.features.estimators import admit_columns
 from tuplet.space.features.inputs import Features, n_rows, put_beside, take_rows
 
 

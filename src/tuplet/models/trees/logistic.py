@@ -25,6 +25,7 @@ from tuplet.local.penalties import (
     best_on_grid,
     choose_strength,
     fold_shares,
+    nearest_on_grid,
 )
 from tuplet.local.row_samples import SAMPLE_SIZE, sample_rows
 from tuplet.local.shifts import Baseline, Shifts, bounded_log_proba
@@ -225,11 +226,11 @@ class EdgeLearner:
         def best_shift(start: float) -> float:
             if shift != "auto":
                 return float(shift)
-            return best_on_grid(lambda value: score(base, value), GRID, _nearest(start))
+            return best_on_grid(lambda value: score(base, value), GRID, nearest_on_grid(start))
 
-        best = best_shift(GRID[max(_nearest(base) - 1, 0)])
+        best = best_shift(GRID[max(nearest_on_grid(base) - 1, 0)])
         if shared == "auto":
-            before, base = base, best_on_grid(lambda value: score(value, best), GRID, _nearest(base))
+            before, base = base, best_on_grid(lambda value: score(value, best), GRID, nearest_on_grid(base))
             best = best if base == before else best_shift(best)
         self._logits = {C: self._held_logits(C) for C in (alone, base)}
         return alone, base, best
@@ -396,11 +397,6 @@ class LogisticTreeLearner:
             base = self.rows.fit_baseline(i, self.rows.weight, self.strengths[shifted])
             self._baselines[i, shifted] = base, base.logits(self.rows.Z)
         return self._baselines[i, shifted]
-
-
-def _nearest(C: float) -> int:
-    """Return the place of a value, or of the nearest to it, in the grid."""
-    return int(np.abs(np.log(GRID) - np.log(C)).argmin())
 
 
 def joints_of(trees: Sequence[Any], X: Features) -> Sequence[JointDistribution]:

@@ -74,8 +74,8 @@ def matrix_for(X: Features, estimators: Sequence[Any]) -> NumberMatrix | None:
         return None
     if alone:
         raise InputError(
-            f"X has columns that are no numbers; the pipeline of {name_of(alone[0])} treats them by itself,"
-            " but the estimators of other class variables cannot. Begin each of those with a transformer:"
+            f"The pipeline of {name_of(alone[0])} treats the columns of X by itself, but the estimators of"
+            " other class variables cannot. Begin each of those with a transformer:"
             " make_pipeline(FeatureEncoder(), ...)."
         )
     limit = min((0 if e is None else category_limit(e) for e in estimators), default=0)

@@ -17,13 +17,16 @@ from sklearn.utils.validation import has_fit_parameter
 
 from tuplet.core.exceptions import InputError
 from tuplet.core.typing import Codes, Floats
-from tuplet.space.features.inputs import Features
+from tuplet.space.features.labelled import LabelledClassifier, without_labels
 from tuplet.space.features.scaling import LimitedScaler
 
 COLUMN_WISE = (SimpleImputer, StandardScaler, LimitedScaler, MaxAbsScaler, RobustScaler)
 """Transformers that treat each column by itself, without the labels."""
 
 _NO_STEP = (None, "passthrough", "drop")
+
+_WRAPPERS = (GridSearchCV, RandomizedSearchCV, LabelledClassifier)
+"""Classifiers whose `estimator` gets X as it is."""
 
 _MANY = 255
 """Categories of one column for a boosting library with native categories that sets no limit of its own."""
@@ -97,6 +100,8 @@ def _group_keys(estimator: Any) -> Iterator[str]:
             yield from (f"{name}__{key}" for key in _group_keys(step))
     elif has_fit_parameter(estimator, "groups"):
         yield "groups"
+    elif isinstance(estimator, LabelledClassifier):
+        yield from _group_keys(estimator.estimator)
 
 
 def accepts(estimator: Any, kind: Literal["allow_nan", "sparse"]) -> bool:
@@ -159,7 +164,7 @@ def last_step(estimator: Any) -> Any:
 
 def name_of(estimator: Any) -> str:
     """Return the class name of an estimator, of its last step if it is a pipeline."""
-    last = last_step(estimator)
+    last = last_step(without_labels(estimator))
     return type(last).__name__ if last is estimator else name_of(last)
 
 
@@ -174,9 +179,11 @@ def is_column_wise(estimator: Any) -> bool:
 
 
 def unwrap(estimator: Any, X: Any) -> tuple[Any, Any]:
-    """Return the model inside of pipelines and fitted searches, and its input for X."""
+    """Return the model inside of pipelines, fitted searches and frozen estimators, and its input for X."""
     while True:
-        if hasattr(estimator, "best_estimator_"):
+        if is_one_of(estimator, {"sklearn": ("FrozenEstimator",)}):
+            estimator = estimator.estimator
+        elif hasattr(estimator, "best_estimator_"):
             estimator = estimator.best_estimator_
         elif isinstance(estimator, Pipeline):
             if len(estimator) > 1:
@@ -190,19 +197,34 @@ def unwrap(estimator: Any, X: Any) -> tuple[Any, Any]:
 
 
 def chooses_columns(estimator: Any) -> bool:
-    """Return whether an estimator begins with a `ColumnTransformer`, which may select columns by name."""
-    return isinstance(_front(estimator), ColumnTransformer)
+    """Return whether an estimator begins with a step that may select columns by name."""
+    front = _front(estimator)
+    if isinstance(front, FeatureUnion):
+        return any(chooses_columns(step) for _, step in front.transformer_list if step not in _NO_STEP)
+    return isinstance(front, ColumnTransformer) or is_foreign_step(front)
+
+
+def is_foreign_step(step: Any) -> bool:
+    """Return whether a step is a transformer of which nothing is known, so that it gets a frame as it is.
+
+    These are transformers that are neither of scikit-learn nor of this package, and any function.
+    """
+    if is_one_of(step, {"sklearn.preprocessing": ("FunctionTransformer",)}):
+        return not step.validate
+    known = type(step).__module__.partition(".")[0] in ("sklearn", "tuplet")
+    is_transformer = hasattr(step, "transform") and not hasattr(step, "predict_proba")
+    return is_transformer and not known and not isinstance(step, Pipeline)
 
 
 def takes_frames(estimator: Any) -> bool:
     """Return whether an estimator can be given a frame with columns that are no numbers.
 
-    True if what it begins with is a ColumnTransformer, a transformer whose tags state that it takes text or
-    categories, as OneHotEncoder's do, or that it looks at nothing, as FunctionTransformer's do; or if it is a
-    classifier that takes text by its tags, or whose categorical columns are set (`cat_features`).
+    True if what it begins with is a ColumnTransformer, a step of which nothing is known, or a transformer
+    whose tags state that it takes text or categories, as OneHotEncoder's do; or if it is a classifier that
+    takes text by its tags, or whose categorical columns are set (`cat_features`).
     """
     front = _front(estimator)
-    if isinstance(front, ColumnTransformer):
+    if chooses_columns(front):
         return True
     if isinstance(front, FeatureUnion):
         return all(takes_frames(step) for _, step in front.transformer_list if step not in _NO_STEP)
@@ -226,15 +248,15 @@ def category_limit(estimator: Any) -> int:
 def _front(estimator: Any) -> Any:
     """Return what is fitted to X first: the first step of a pipeline, also inside of a search; or itself."""
     if isinstance(estimator, Pipeline):
-        first = _first_step(estimator)
+        first = first_step(estimator)
         return None if first is None else _front(first[1])
     inner = getattr(estimator, "estimator", None)
-    if isinstance(inner, Pipeline) or isinstance(estimator, (GridSearchCV, RandomizedSearchCV)):
+    if isinstance(inner, Pipeline) or isinstance(estimator, _WRAPPERS):
         return _front(inner)
     return estimator
 
 
-def _first_step(pipeline: Pipeline) -> tuple[str, Any] | None:
+def first_step(pipeline: Pipeline) -> tuple[str, Any] | None:
     """Return the first step that does not hand every column on as it is, with its name."""
     steps = ((name, step) for name, step in pipeline.steps if step not in _NO_STEP)
     return next((pair for pair in steps if not _passes_text(pair[1])), None)
@@ -250,56 +272,3 @@ def _setting(estimator: Any, name: str) -> Any:
 
 def _is(value: Any, word: str) -> bool:
     return isinstance(value, str) and value == word
-
-
-# -- letting parents pass ----------------------------------------------------------------------------------
-
-
-def admit_columns(estimator: Any, X: Features, width: int) -> Any:
-    """Return the estimator, changed so that a `ColumnTransformer` in front passes `width` further columns.
-
-    A ColumnTransformer is written for the columns of X. The columns that a local model appends for the
-    parents would be dropped by its default remainder, and the chain would silently lose its links.
-    """
-    if width == 0:
-        return estimator
-    if isinstance(estimator, ColumnTransformer):
-        d = X.shape[1]
-        chosen = [(name, step, _resolve(columns, X)) for name, step, columns in estimator.transformers]
-        parents = ("class_parents", "passthrough", list(range(d, d + width)))
-        return clone(estimator).set_params(transformers=[*chosen, parents])
-    part = _part_that_chooses(estimator)
-    if part is None:
-        return estimator
-    name, inner = part
-    return clone(estimator).set_params(**{name: admit_columns(inner, X, width)})
-
-
-def _part_that_chooses(estimator: Any) -> tuple[str, Any] | None:
-    """Return the part of an estimator that is or begins with a `ColumnTransformer`, with its name."""
-    parts: list[tuple[str, Any] | None] = [("estimator", getattr(estimator, "estimator", None))]
-    if isinstance(estimator, Pipeline):
-        parts = [_first_step(estimator)]
-    elif isinstance(estimator, FeatureUnion):
-        parts = list(estimator.transformer_list)
-    return next((part for part in parts if part and _has_columns(part[1])), None)
-
-
-def _has_columns(part: Any) -> bool:
-    return isinstance(part, ColumnTransformer) or (
-        isinstance(part, (Pipeline, FeatureUnion)) and _part_that_chooses(part) is not None
-    )
-
-
-def _resolve(columns: Any, X: Features) -> Any:
-    """Return a choice of columns that still means the same when more columns stand on the right."""
-    if callable(columns):
-        return _resolve(columns(X), X)
-    by_name = isinstance(columns, slice) and any(
-        isinstance(end, str) for end in (columns.start, columns.stop)
-    )
-    if isinstance(columns, str) or by_name:
-        return columns
-    if not isinstance(columns, slice) and any(isinstance(c, str) for c in np.atleast_1d(columns)):
-        return columns
-    return np.arange(X.shape[1])[columns]

@@ -15,7 +15,7 @@ from scipy import sparse
 from tuplet.core.exceptions import InputError, IntractableError
 from tuplet.core.limits import largest_array
 from tuplet.core.typing import Floats
-from tuplet.space.containers import listing
+from tuplet.space.containers import collected, listing
 
 Features: TypeAlias = Any
 """A numeric array (n, d), a CSR matrix (n, d), or a pandas frame where an estimator treats its columns."""
@@ -78,6 +78,7 @@ def as_pandas(X: Any) -> Any:
     """Return frames of other libraries as pandas frames; anything else as it is."""
     if isinstance(X, (np.ndarray, pd.DataFrame)):
         return X
+    X = collected(X)
     if kinds.is_polars_lazyframe(X):
         raise InputError("X is a lazy frame; collect() it first.")
     if not kinds.is_into_dataframe(X):
@@ -149,6 +150,25 @@ def _object_floats(column: pd.Series) -> Floats:
     answer = np.full(len(values), np.nan)
     answer[~missing] = values[~missing].astype(float)
     return answer
+
+
+def as_matrix(X: Features, what: str) -> Features:
+    """Return X as an array or a sparse matrix; a frame that estimators treat by themselves must be numbers.
+
+    Parameters
+    ----------
+    X : features
+    what : str
+        What needs numbers, for an error text: "Distances".
+    """
+    if not isinstance(X, pd.DataFrame):
+        return X
+    if not number_columns(X).all():
+        raise InputError(
+            f"{what} need numbers, but an estimator that treats the columns of a frame by itself left X as it"
+            " is; pass one that takes numbers, or encode X before."
+        )
+    return as_floats(X)
 
 
 def require_finite(frame: pd.DataFrame) -> None:

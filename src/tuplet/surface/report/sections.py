@@ -22,6 +22,7 @@ from tuplet.models.chain import ChainClassifier
 from tuplet.models.decision import DecisionClassifier
 from tuplet.models.generative.classifier import GenerativeBayesNetClassifier
 from tuplet.models.mixtures.mixture import MixtureClassifier
+from tuplet.models.pipeline import JointPipeline
 from tuplet.models.prior import PriorClassifier
 from tuplet.models.probit.forest import ProbitForestClassifier
 from tuplet.models.probit.linear import ProbitClassifier
@@ -309,7 +310,15 @@ def _member_sections(members: Mapping[str, Any], weights: Mapping[str, float]) -
 
 @report_sections.register
 def _(model: DecisionClassifier) -> list[Section]:
-    inner = model.estimator_
+    return _inside(model.estimator_)
+
+
+@report_sections.register
+def _(model: JointPipeline) -> list[Section]:
+    return _inside(model[-1])
+
+
+def _inside(inner: Any) -> list[Section]:
     about = Section(f"Inside: {type(inner).__name__}", tables=[settings_table(inner)])
     return [about, *report_sections(inner)]
 
