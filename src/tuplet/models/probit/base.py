@@ -330,8 +330,8 @@ def _require_few(m: int, correlation: Correlation, model: str) -> None:
         raise IntractableError(
             f"{model}: {m} class variables have {m * (m - 1) // 2:,} correlations, of which"
             f" correlation={correlation!r} draws every one; beyond {_MOST_LABELS} class variables chains"
-            " take hours and do not converge. Use correlation='factors' or 'identity', or TreeClassifier,"
-            " ChainClassifier or SharedForestClassifier."
+            " take hours and do not converge. Use TreeClassifier, ChainClassifier or SharedForestClassifier;"
+            " or correlation='identity', or 'factors' with longer chains."
         )
 
 
