@@ -100,14 +100,19 @@ def _run(script: str, arguments: list[str]) -> dict[str, Any]:
         command = [sys.executable, script, *arguments, str(path)]
         code = subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=False).returncode
         answer = json.loads(path.read_text()) if path.exists() else {}
-    if code:  # what was measured before the end is kept
-        answer["reason"] = f"over {TIME_LIMIT} CPU s" if code in (-24, -9) else f"exit code {code}"
-    return answer
+    return {**answer, **reason_of(code, TIME_LIMIT)}  # what was measured before the end is kept
 
 
-def work_within_limits(steps: Iterable[dict[str, Any]], path: Path) -> None:
+def reason_of(code: int | None, seconds: int) -> dict[str, str]:
+    """Return why a process ended before its work did, by its exit code; nothing if it did not."""
+    if not code:
+        return {}
+    return {"reason": f"over {seconds} CPU s" if code in (-24, -9) else f"exit code {code}"}
+
+
+def work_within_limits(steps: Iterable[dict[str, Any]], path: Path, seconds: int = TIME_LIMIT) -> None:
     """Write what each step yields to a file, within the limits; an error is kept as the reason of the end."""
-    resource.setrlimit(resource.RLIMIT_CPU, (TIME_LIMIT, TIME_LIMIT + 5))
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT, MEMORY_LIMIT))
     warnings.simplefilter("ignore")
     answer: dict[str, Any] = {}

@@ -360,6 +360,9 @@ def with_junk(table: Table) -> Table:
     """Add a record number as text, a date as text, a remark, 400 wards, a constant and a counter."""
     rng, n_train = np.random.default_rng(99), table.X.shape[0]
     junk = junk_columns(rng, n_train + table.X_new.shape[0])
+    # Rows of some tables are in the order of their labels, so they are numbered in another one.
+    new_rows = np.arange(n_train, len(junk))
+    junk["line"] = np.concatenate([rng.permutation(n_train), rng.permutation(new_rows)])
     old, new = (pd.DataFrame(X).rename(columns=str) for X in (table.X, table.X_new))
     return table._replace(
         X=pd.concat([old, junk.iloc[:n_train]], axis=1),
@@ -378,6 +381,5 @@ def junk_columns(rng: np.random.Generator, n: int) -> pd.DataFrame:
             "remark": [" ".join(rng.choice(words, 6)) for _ in range(n)],
             "unit": [f"U{number}" for number in rng.integers(0, 400, n)],
             "source": "export 7",
-            "line": np.arange(n),
         }
     )

@@ -3,6 +3,7 @@
     python benchmarks/run.py                 the quick ones (bench_*.py), then the page
     python benchmarks/run.py peers chains    these, then the page
     python benchmarks/run.py --page          only the page, from the results on disk
+    python benchmarks/run.py scaling --finished      other options are given to the scripts
 
 What a benchmark prints is its section, in Markdown; it is kept in benchmarks/results/ with the command, the
 versions and the machine that made it. A benchmark that fails leaves its old section as it was.
@@ -58,18 +59,21 @@ def script_of(name: str) -> Path:
     sys.exit(f"There is no benchmark {name!r}; there are {', '.join(quick())} and the studies beside them.")
 
 
-def run(name: str) -> None:
+def run(name: str, options: list[str]) -> None:
     """Run one benchmark and keep what it prints."""
     script = script_of(name)
     print(f"== {name}", flush=True)
     # Standard error stays on the terminal: progress lines belong there.
-    result = subprocess.run([sys.executable, str(script)], stdout=subprocess.PIPE, text=True, check=False)
+    result = subprocess.run(
+        [sys.executable, str(script), *options], stdout=subprocess.PIPE, text=True, check=False
+    )
     print(result.stdout, flush=True)
     if result.returncode:
         sys.exit(f"{name} failed; its section is left as it was.")
     about = script.read_text().split('"""')[1].split("\n\n    ")[0].strip()
     title, _, rest = about.partition("\n")
-    made = f"`python benchmarks/run.py {name}` · {machine()}"
+    command = " ".join(["python benchmarks/run.py", name, *options])
+    made = f"`{command}` · {machine()}"
     # The quick ones print for the terminal, the studies in Markdown.
     body = f"```\n{result.stdout.rstrip()}\n```" if name in quick() else result.stdout.strip()
     RESULTS.mkdir(exist_ok=True)
@@ -102,9 +106,10 @@ def write_page() -> None:
 
 def main() -> None:
     """Run what was asked for, then write the page."""
-    asked = [word for word in sys.argv[1:] if word != "--page"]
+    asked = [word for word in sys.argv[1:] if not word.startswith("--")]
+    options = [word for word in sys.argv[1:] if word.startswith("--") and word != "--page"]
     for name in asked or ([] if "--page" in sys.argv else quick()):
-        run(name)
+        run(name, options)
         write_page()
     write_page()
 

@@ -593,3 +593,21 @@ def test_bad_arguments_are_named():
         Autoregressive((2, 2), (0, 1), conditional, n=1).marginals()
     with pytest.raises(InputError, match="size"):
         MonteCarlo(size=0)
+
+
+@pytest.mark.parametrize("cards", [(2,) * 12, (3, 2, 4, 2, 3, 2, 5)])
+def test_bounds_behind_a_prefix_prove_the_mode_of_dependent_variables(cards):
+    """The search against all outcomes, with variables of two and of more values and with shares."""
+    rng, n, terms = np.random.default_rng(0), 20, []
+    for j, card in enumerate(cards):
+        c = 1 if card == 2 else card
+        effects = {i: rng.normal(size=(cards[i], c)) for i in range(j)}
+        share = rng.uniform(0, 0.02, card)
+        terms.append(LinearTerms(rng.normal(size=(n, c)), effects, np.arange(card), 1 - share.sum(), share))
+    chain = LinearChain.pack(cards, range(len(cards)), terms)
+    truth = np.log(chain.tables(np.arange(n)))
+    found = chain.search(np.arange(n), np.full((n, len(cards)), UNKNOWN), 2, max_nodes=10**5, beam=16)
+    assert found.proven.all()
+    np.testing.assert_allclose(found.log_prob, -np.sort(-truth, axis=1)[:, :2], atol=1e-12)
+    few = chain.search(np.arange(n), np.full((n, len(cards)), UNKNOWN), 1, max_nodes=20, beam=1)
+    np.testing.assert_allclose(few.log_prob[few.proven, 0], truth.max(axis=1)[few.proven], atol=1e-12)

@@ -380,3 +380,23 @@ def test_shared_atoms_with_graphs_are_ranked_as_by_enumeration(seed, k, n_atoms,
     expected = sum(mixing[:, [c]] * table for c, (_, table) in enumerate(parts))
     assert joint._n_listed() > 0
     assert_ranking(joint, expected, k)
+
+
+@pytest.mark.parametrize("cards", [(2, 2, 2, 2), (3, 1, 2, 4), (2,) * 7])
+def test_the_mode_next_to_a_little_of_another_component_is_that_of_all_outcomes(cards):
+    rng = np.random.default_rng(len(cards))
+    scopes = [(j, j + 1) for j in range(len(cards) - 1)]
+    factors = [Factor(scope, rng.normal(size=(*(cards[v] for v in scope), 40)) / 3) for scope in scopes]
+    graph = FactorGraph(cards, factors, n=40)
+    best, last = graph._mode_and_next()
+    two = graph.top_k(2)
+    np.testing.assert_array_equal(best.codes[:, 0], two.codes[:, 0])
+    np.testing.assert_allclose(best.log_prob[:, 0], two.log_prob[:, 0])
+    np.testing.assert_allclose(last, two.log_prob[:, 1])
+    other = FactorGraph.independent([np.log(rng.dirichlet(np.full(card, 0.2), 40)) for card in cards])
+    joint = Mixture(np.tile(np.log([0.92, 0.08]), (40, 1)), (graph, other))
+    mode, table = joint.mode(), joint._log_table()
+    assert mode.proven.all()
+    np.testing.assert_allclose(mode.log_prob, table.max(axis=1))
+    np.testing.assert_allclose(joint.log_prob(mode.codes), table.max(axis=1))
+    assert (table.argmax(axis=1) != graph._log_table().argmax(axis=1)).any()  # rows of both kinds

@@ -508,3 +508,6 @@ def test_blocks_of_probabilities_are_those_of_all_rows(estimator):
     np.testing.assert_allclose(whole.sum(axis=1), 1.0)
     blocks = model.proba_blocks(X)
     np.testing.assert_allclose(np.vstack([blocks(slice(0, 40)), blocks(slice(40, 90))]), whole, rtol=1e-12)
+    added = np.array([0.01, 0.02, 0.03, 0.04])
+    mixed = model.proba_blocks(X, added)(slice(40, 90))
+    np.testing.assert_allclose(mixed, 0.9 * whole[40:] + added, rtol=1e-12)

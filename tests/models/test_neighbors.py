@@ -9,6 +9,8 @@ from skmultilearn.adapt import MLkNN
 
 from draws import examples
 from tuplet.joint import FactorGraph
+from tuplet.models.count_tables import CountTables, _added, _left_out, counted_rows
+from tuplet.models.neighborhoods import relevance
 from tuplet.models.neighbors import NeighborClassifier, Neighborhoods
 
 
@@ -57,7 +59,7 @@ def plain_posterior(X, y, k, s, x):
 
 def test_several_labels_are_asked_about_one_by_one():
     X, Y = three_labels(60)
-    model = NeighborClassifier(4, standardize=False).fit(X[:50], Y[:50])
+    model = NeighborClassifier(4, smoothing=1.0, standardize=False).fit(X[:50], Y[:50])
     for j in range(3):
         proba = model.predict_proba(X[50:])[j]
         expected = [plain_posterior(X[:50], Y[:50, j], 4, 1.0, x) for x in X[50:]]
@@ -140,11 +142,13 @@ def test_weights_that_add_up_to_one_need_no_search(monkeypatch):
 
 def test_rows_that_are_not_drawn_teach_priors_and_are_neighbours():
     X, Y = binary(4000, seed=1)
+    published = {"smoothing": 1.0, "standardize": True}
     Y[:, 2] &= np.random.default_rng(0).random(4000) < 0.06  # a rare label
-    whole = NeighborClassifier(n_learned=None).fit(X, Y)
-    drawn = NeighborClassifier(n_learned=1000).fit(X, Y)
+    whole = NeighborClassifier(**published, n_learned=None).fit(X, Y)
+    drawn = NeighborClassifier(**published, n_learned=1000).fit(X, Y)
     np.testing.assert_array_equal(drawn.prior_, whole.prior_)
-    np.testing.assert_array_equal(NeighborClassifier(n_learned=4000).fit(X, Y).likelihood_, whole.likelihood_)
+    same = NeighborClassifier(**published, n_learned=4000).fit(X, Y)
+    np.testing.assert_array_equal(same.likelihood_, whole.likelihood_)
     assert Y[:, 2].sum() < 128  # all of its rows count, then
     np.testing.assert_allclose(drawn.likelihood_[1, 2], whole.likelihood_[1, 2])
     np.testing.assert_allclose(drawn.likelihood_, whole.likelihood_, atol=0.06)
@@ -156,9 +160,9 @@ def test_rows_that_are_not_drawn_teach_priors_and_are_neighbours():
 def test_missing_labels_count_by_frequencies_and_change_nothing_else():
     X, Y = binary()
     frame = pd.DataFrame(Y, columns=["a", "b", "c"]).astype("Int64")
-    complete = NeighborClassifier().fit(X, frame)
+    complete = NeighborClassifier(smoothing=1.0, standardize=True).fit(X, frame)
     frame.loc[::3, "b"] = pd.NA
-    model = NeighborClassifier().fit(X, frame)
+    model = NeighborClassifier(smoothing=1.0, standardize=True).fit(X, frame)
     before, after = complete.predict_proba(X), model.predict_proba(X)
     np.testing.assert_allclose(after[0], before[0])
     np.testing.assert_allclose(after[2], before[2])
@@ -172,3 +176,73 @@ def test_few_rows_constant_labels_and_gaps():
     first, second = model.predict_proba([[np.nan, 0.0]])
     assert first.tolist() == [[1.0]]
     assert 0 < second[0, 1] < 0.5
+
+
+# -- few rows and columns without information --------------------------------------------------------------
+
+
+@examples(20)
+@given(st.integers(5, 30), st.integers(1, 4), st.sampled_from([0.0, 3.0, 100.0]), st.integers(0, 1000))
+def test_scores_of_tables_are_those_of_leaving_each_row_out(n, k, strength, seed):
+    rng = np.random.default_rng(seed)
+    counts, labels = rng.integers(0, k + 1, (n, 2)).astype(float), rng.integers(0, 2, (n, 2)).astype(float)
+    sides, prior = [1 - labels, labels], np.array([0.3, 0.6])
+    total = 0.0
+    for i in range(n):
+        keep = np.arange(n) != i
+        counted = counted_rows(counts[keep], [side[keep] for side in sides], k)
+        # The rows added to both sides are as many as before; only their distribution changes.
+        added = _added(counted.sum(axis=0), strength)
+        proba = CountTables.with_rows(prior, counted, added).proba(counts[i : i + 1])[0]
+        own = np.where(labels[i] == 1, proba, 1 - proba)
+        size = np.where(labels[i] == 1, labels.sum(axis=0), (1 - labels).sum(axis=0))
+        total += (np.where(labels[i] == 1, prior, 1 - prior) / size * np.log(own)).sum()
+    assert _left_out(prior, counted_rows(counts, sides, k), strength) == pytest.approx(total)
+
+
+@pytest.mark.parametrize("groups", [None, np.array([0, 0, 1, 2, 2, 3])])
+def test_what_rows_lack_is_the_difference_to_new_rows_over_all_orders_of_the_neighbours(groups):
+    """Any of the other rows is as likely to be near: the mean over all of them stands for all orders."""
+    X, labels = np.arange(6.0)[:, None], np.array([[1.0], [0], [0], [1], [1], [0]])
+    weights = np.array([1.0, 2, 1, 1, 3, 1])
+    near = Neighborhoods.fit(X, 3, weights, standardize=False, n_jobs=None, groups=groups)
+    lacking = near.lacking(labels, np.arange(6), groups)
+    for i in range(6):
+        left = weights - (np.arange(6) == i)  # a unit of the row itself
+        if groups is not None:
+            left = np.where(groups == groups[i], 0.0, weights)
+        expected = near.k * (weights @ labels / weights.sum() - left @ labels / left.sum())
+        np.testing.assert_allclose(lacking[i], expected)
+
+
+def test_where_neighbours_are_of_no_use_predictions_are_the_frequencies():
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(60, 5)), rng.integers(0, 2, (60, 3))
+    model = NeighborClassifier(30).fit(X, Y)
+    assert max(np.ptp(table[:, 1]) for table in model.predict_proba(rng.normal(size=(50, 5)))) < 0.25
+    plain = NeighborClassifier(30, smoothing=1.0).fit(X, Y)
+    new = rng.normal(size=(400, 5)), rng.integers(0, 2, (400, 3))
+    ours, theirs = (each.predict_joint(new[0]).log_prob(new[1]).mean() for each in (model, plain))
+    assert ours > theirs
+
+
+def test_columns_without_information_do_not_matter():
+    X, Y = binary(400)
+    junk = np.random.default_rng(1).normal(size=(400, 20))
+    model = NeighborClassifier().fit(np.hstack([X, junk])[:300], Y[:300])
+    factors = model.neighborhoods_.factors
+    assert factors[:4].min() > 3 * factors[4:].mean()
+    equal = NeighborClassifier(standardize=True).fit(np.hstack([X, junk])[:300], Y[:300])
+    ours, theirs = (each.predict_joint(np.hstack([X, junk])[300:]) for each in (model, equal))
+    assert ours.log_prob(Y[300:]).mean() > theirs.log_prob(Y[300:]).mean() + 0.1
+
+
+def test_relevance_is_the_correlation_beyond_chance():
+    rng = np.random.default_rng(0)
+    X, labels, weights = rng.normal(size=(50, 3)), rng.random((50, 2)), rng.integers(1, 4, 50)
+    X[:, 0] += labels.sum(axis=1)
+    times = np.repeat(np.arange(50), weights)
+    squared = np.corrcoef(np.hstack([X, labels])[times].T)[:3, 3:] ** 2
+    expected = np.sqrt(np.maximum(squared.mean(axis=1) - 1 / (len(times) - 1), 0))
+    np.testing.assert_allclose(relevance(X, labels, weights.astype(float)), expected / expected.max())
+    assert not relevance(X, np.ones((50, 1)), weights.astype(float)).any()

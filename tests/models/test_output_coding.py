@@ -168,9 +168,13 @@ def test_the_joint_is_the_decoder(label_weight, n_codes):
     expected = np.zeros((len(X), 16))
     for o, y in enumerate(outcomes):
         expected[:, o] = label_weight * sum(np.log(p[:, v]) for p, v in zip(single, y, strict=True))
-        distance = (y - regression.predict(model.scaler_.transform(X))) @ codes.T
+        distance = (y - np.clip(regression.predict(model.scaler_.transform(X)), 0, 1)) @ codes.T
         expected[:, o] -= (distance**2 / (2 * model.code_variances_)).sum(axis=1)
-    expected = log_softmax(expected, axis=1)
+    frequencies = (np.array([(Y == 0).sum(axis=0), Y.sum(axis=0)]).T + 1) / (len(Y) + 2)
+    prior = np.log(frequencies)[np.arange(4), outcomes].sum(axis=1)
+    share = model.decoder_share_
+    assert 0 < share <= 1
+    expected = log_softmax(share * expected + (1 - share) * prior, axis=1)
     ours = joint.log_prob(np.repeat(outcomes[:, None], len(X), axis=1)).T
     np.testing.assert_allclose(ours, expected, atol=1e-9)
     np.testing.assert_array_equal(joint.mode().codes, outcomes[expected.argmax(axis=1)])
@@ -184,7 +188,7 @@ def test_codes_are_the_root_of_the_metric_and_none_leave_the_labels_alone():
     single = IndependentClassifier().fit(X, Y).predict_proba(X)
     for ours, alone in zip(decoder(none, X).marginals(), single, strict=True):
         np.testing.assert_allclose(ours, alone)
-    assert "bolder than probabilities" in repr(model.predict_joint(X))
+    assert "tempered by held-out rows" in repr(model.predict_joint(X))
 
 
 def test_codes_catch_labels_that_go_together():

@@ -471,7 +471,7 @@ def test_more_than_two_classes_are_refused_by_name(model):
 def test_correlations_of_many_labels_are_refused_at_once(model, correlation):
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(50, 2)), rng.integers(0, 2, (50, 61))
-    with pytest.raises(IntractableError, match=r"1,830 correlations, .* Use correlation='factors'"):
+    with pytest.raises(IntractableError, match=r"1,830 correlations, .* Use TreeClassifier"):
         clone(model).set_params(correlation=correlation).fit(X, Y)
 
 

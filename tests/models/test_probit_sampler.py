@@ -43,7 +43,8 @@ def run(state, rng, n_burn, n_draws, read):
 
 def begin(settings, X, signs, rule, rng):
     """Start a chain as a fit does, but without offsets."""
-    prepared, offsets = settings.prepare(X), np.zeros(len(signs))
+    offsets = np.zeros(len(signs))
+    prepared = settings.prepare(X, signs, offsets)
     if isinstance(settings, LinearSettings) and isinstance(rule, Hamiltonian):
         rule = Together.make(rule, prepared, signs, offsets)
         prepared, signs = rule.design, np.ascontiguousarray(signs[:, rule.groups.rows])
@@ -72,6 +73,44 @@ def test_correlation_of_two_labels_agrees_with_quadrature(kind, n_draws):
     assert rho.std() == pytest.approx(sd, rel=0.35)
 
 
+def test_linear_means_and_correlations_that_move_together_agree_with_quadrature():
+    # Coefficients next to zero: labels agree with probability 1/2 + arcsin(rho) / pi.
+    n_equal, n_other = 28, 12
+    codes = np.array([[1, 1], [0, 0]] * (n_equal // 2) + [[1, 0], [0, 1]] * (n_other // 2))
+    grid = np.linspace(-1, 1, 20_001)[1:-1]
+    weight = orthants(grid) ** n_equal * (1 - orthants(grid)) ** n_other
+    mean = (grid * weight).sum() / weight.sum()
+    sd = np.sqrt((grid**2 * weight).sum() / weight.sum() - mean**2)
+    rng = np.random.default_rng(0)
+    settings = LinearSettings(1e-3, 1e-3)
+    state = begin(settings, rng.normal(size=(40, 1)), label_signs(codes), Hamiltonian(), rng)
+    rho = run(state, rng, 200, 1500, lambda s: s.matrix[0, 1])
+    effective = array_stats.ess(rho[None, :, None], chain_axis=0, draw_axis=1)[0]
+    assert effective > 200
+    assert abs(rho.mean() - mean) < 4 * sd / np.sqrt(effective)
+    assert rho.std() == pytest.approx(sd, rel=0.15)
+
+
+def test_scales_of_slopes_agree_with_integration():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(150, 1))
+    codes = (np.outer(X[:, 0], [0.0, 0.7, 2.0]) + rng.normal(size=(150, 3)) > 0.3).astype(int)
+    signs = label_signs(codes)
+    offsets = offsets_of(signs)
+    found = LinearSettings().prepare(X, signs, offsets).deviations[:, 1]
+    grid, edges, scales = np.linspace(-4, 4, 161), np.linspace(-4.025, 4.025, 162), np.geomspace(1e-3, 3, 60)
+    a, b = np.meshgrid(grid / 2, grid, indexing="ij")
+    priors = np.diff(stats.norm.cdf(edges / scales[:, None]), axis=1)
+    for sign, offset, scale in zip(signs, offsets, found, strict=True):
+        log_p = stats.norm.logpdf(a, scale=2.5)
+        for x, s in zip(X[:, 0], sign, strict=True):
+            log_p += stats.norm.logcdf(s * (offset + a + b * x))
+        p = np.exp(log_p - log_p.max()).sum(axis=0)
+        weights = (priors @ p) * scales / (1 + scales**2)  # half-Cauchy, even in the logarithm
+        assert scale == pytest.approx((weights * scales).sum() / weights.sum(), rel=0.25)
+    assert found[0] < found[1] < found[2]
+
+
 def test_a_label_that_is_never_known_leaves_the_prior():
     rng = np.random.default_rng(0)
     codes = np.column_stack([rng.integers(0, 2, 30), np.full(30, UNKNOWN)])
@@ -97,7 +136,7 @@ def test_linear_means_of_one_label_agree_with_integration_over_both_coefficients
         log_weight += stats.norm.logcdf(sign * (a + b * x))
     weight = np.exp(log_weight - log_weight.max())
     weight /= weight.sum()
-    state = begin(LinearSettings(), X, signs, correlation_step(kind), rng)
+    state = begin(LinearSettings(1.0), X, signs, correlation_step(kind), rng)
     draws = run(state, rng, 200, 3000, lambda s: s.blocks.record(rng)[0])
     for j, axis in enumerate((a, b)):
         mean = (axis * weight).sum()
@@ -111,7 +150,7 @@ def test_a_linear_block_draws_from_its_conjugate_posterior():
     rng = np.random.default_rng(0)
     X, target, variance = rng.normal(size=(20, 3)), rng.normal(size=20), 0.4
     settings = LinearSettings(0.8, 2.0)
-    blocks = settings.blocks(settings.prepare(X), 1)
+    blocks = settings.blocks(settings.prepare(X, np.ones((1, 20)), np.zeros(1)), 1)
     full = np.column_stack([np.ones(20), X])
     precision = full.T @ full / variance + np.diag([1 / 4, *[1 / 0.64] * 3])
     covariance = np.linalg.inv(precision)
@@ -256,7 +295,7 @@ FLAT = 1e12  # a variance of the noise under which blocks draw from their prior
 
 def prior_blocks(settings, X, rng, n_sweeps):
     """Move fresh blocks of two labels to draws from their prior."""
-    blocks = settings.blocks(settings.prepare(X), 2)
+    blocks = settings.blocks(settings.prepare(X, np.ones((2, len(X))), np.zeros(2)), 2)
     for _ in range(n_sweeps):
         prior_means(blocks, len(X), rng)
     return blocks

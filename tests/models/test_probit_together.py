@@ -81,7 +81,7 @@ def test_density_and_gradient_of_everything(rule, n_features):
     rng = np.random.default_rng(2)
     X, codes = rng.normal(size=(40, n_features)), rng.integers(-1, 2, (40, 3))
     signs = label_signs(codes)
-    design = LinearSettings().prepare(X)
+    design = LinearSettings().prepare(X, signs, offsets_of(signs))
     move = Together.make(rule, design, signs, offsets_of(signs))
     signs = signs[:, move.groups.rows].astype(float)
     log_u = np.log(rng.random((3, 40)))
@@ -105,7 +105,9 @@ def test_chains_start_at_the_mode():
     rng = np.random.default_rng(3)
     X = rng.normal(size=(200, 4))
     signs = label_signs((X[:, :2] + rng.normal(size=(200, 2)) > 0).astype(int))
-    move = Together.make(None, LinearSettings().prepare(X), signs, offsets_of(signs))
+    move = Together.make(
+        None, LinearSettings(1.0).prepare(X, signs, offsets_of(signs)), signs, offsets_of(signs)
+    )
     surface = _Surface(
         move, move.positions, signs[:, move.groups.rows].astype(float), *np.zeros((3, 2, 200)) - 1.0
     )
@@ -116,17 +118,17 @@ def test_chains_start_at_the_mode():
 def test_coefficients_that_the_rows_say_nothing_about_are_drawn_from_the_prior():
     rng = np.random.default_rng(4)
     X = rng.normal(size=(5, 40))
-    design = LinearSettings().prepare(X)
+    design = LinearSettings(1.5).prepare(X, np.ones((3, 5)), np.zeros(3))
     assert design.rotated.shape == (5, 5)
     positions = rng.normal(size=(3, 5))
     draws = np.array([design.coefficients(positions, rng) for _ in range(2000)])
     full = np.column_stack([np.ones(5), X])
-    np.testing.assert_allclose(draws[0] @ full.T, positions @ design.rotated.T, atol=1e-8)
+    np.testing.assert_allclose(draws[0] @ full.T, design.means(positions), atol=1e-8)
     np.testing.assert_allclose(design.positions(draws[0]), positions, atol=1e-8)
     # The variance that is left is that of the prior outside of the space of the rows.
     projection = design.axes @ design.axes.T
-    expected = (1 - np.diag(projection)) * design.deviations**2
-    np.testing.assert_allclose(draws[:, 0].var(axis=0), expected, atol=0.2 * expected.max())
+    expected = (1 - np.diag(projection)) * 1.5**2
+    np.testing.assert_allclose(draws[:, 0, 1:].var(axis=0), expected, atol=0.2 * expected.max())
 
 
 def test_mean_probabilities():

@@ -115,3 +115,15 @@ def test_trees_keep_no_counts_of_labels():
     model = SharedForestClassifier(ExtraTreesClassifier(5, bootstrap=True), random_state=0).fit(X, Y)
     assert all(each.tree_.value.size == each.tree_.node_count for each in model.forest_.estimators_)
     assert model.forest_.feature_importances_.sum() == pytest.approx(1)
+
+
+def test_binary_variables_have_the_splits_of_classification_trees():
+    X, Y = rows(0, n=300)
+    forest = ExtraTreesClassifier(100, bootstrap=True, max_features=0.5, min_samples_leaf=2)
+    model, slow = (SharedForestClassifier(each, random_state=0).fit(X, Y) for each in (None, forest))
+    pairs = zip(model.forest_.estimators_, slow.forest_.estimators_, strict=True)
+    same = [np.array_equal(a.tree_.threshold, b.tree_.threshold) for a, b in pairs]
+    assert sum(same) > 50  # two splits that are equally good are told apart by rounding
+    X_new, Y_new = rows(1, n=300)
+    loss, expected = (joint_log_loss(Y_new, each.predict_joint(X_new)) for each in (model, slow))
+    assert loss == pytest.approx(expected, abs=0.01)

@@ -122,6 +122,21 @@ def test_counters_are_kept_with_a_warning():
     ChainClassifier().fit(numbers.assign(nr=2 * numbers["nr"]), Y)
 
 
+@pytest.mark.filterwarnings("ignore:The column")
+def test_numbers_of_rows_beyond_the_training_rows_are_missing_unless_labels_follow_them():
+    rng, numbers = np.random.default_rng(0), np.arange(N)
+    labels = rng.integers(0, 2, N)
+    X = pd.DataFrame({"line": rng.permutation(N), "place": ["a", "b"] * (N // 2)})
+    new = pd.DataFrame({"line": [0, N - 1, N, -1], "place": "a"})
+    encoder = FeatureEncoder().fit(X, labels)
+    assert encoder.summary()["kind"][0] == "number"
+    assert "correlated with no label" in encoder.summary()["reason"][0]
+    middle = (N - 1) / 2
+    assert encoder.transform(new)[:, 0].tolist() == [0, N - 1, middle, middle]
+    later = FeatureEncoder().fit(X.assign(line=numbers), (numbers > N / 2).astype(int))
+    assert later.transform(new)[:, 0].tolist() == [0, N - 1, N, -1]
+
+
 def test_columns_that_are_nearly_numbers_or_dates():
     numbers = [f"{x:.3f}" for x in RNG.normal(size=N - 2)] + ["unknown", "?"]
     with pytest.warns(

@@ -20,6 +20,14 @@ State: TypeAlias = Any
 _SLACK = 1e-12
 """Relative gain for which no branch is opened; see the search of joint distributions."""
 
+_TINY = 1e-300
+
+_LANES = 16
+"""Logits are filled up to a multiple of what compiled loops take at a time."""
+
+_PRODUCT = 512
+"""Numbers between 1 and 2 whose product does not overflow."""
+
 
 class ChainArrays(NamedTuple):
     """A chain of m variables, in its order, apart from what x adds to the logits."""
@@ -252,7 +260,7 @@ def _cut(log_prob: Floats) -> float:
 
 
 @inner()
-def _offer(chain: ChainArrays, states: State, value: float, codes: Codes, log_prob: Floats) -> None:
+def _offer(chain: ChainArrays, states: State, at: int, value: float, codes: Codes, log_prob: Floats) -> None:
     """Put an outcome among the best of a row; of equal ones the first found stays in front."""
     place = len(log_prob) - 1
     while place > 0 and log_prob[place - 1] < value:
@@ -261,17 +269,20 @@ def _offer(chain: ChainArrays, states: State, value: float, codes: Codes, log_pr
         place -= 1
     log_prob[place] = value
     for t in range(len(chain.cards)):
-        codes[place, t] = _value(chain, t, states, 0)
+        codes[place, t] = _value(chain, t, states, at)
 
 
 class _Nodes(NamedTuple):
     """Open nodes of a search: in a heap, or in a linked list per depth while it dives from depth to depth."""
 
     state: State  # (room, columns)
-    bound: Floats  # (room,)
+    logits: Floats  # (room, logits) of the variables that are not fixed
+    log_prob: Floats  # (room,) of the prefix
+    bound: Floats  # (room,) on the log-probability of complete outcomes
     depth: Codes  # (room,) variables fixed
     following: Codes  # (room,) next node of the same depth; -1 at the end
     heap: Codes  # (room,) nodes
+    keys: Floats  # (room,) bounds of the nodes in the heap, at the same places
     vacant: Codes  # (room,) places of nodes that were opened
     heads: Codes  # (m,) first node of each depth
     sizes: Codes  # (3,) places used so far, vacant places, nodes in the heap
@@ -281,14 +292,15 @@ class _Nodes(NamedTuple):
 @inner()
 def _with_room(nodes: _Nodes, extra: int) -> _Nodes:
     """Return the nodes with room for more."""
-    room = len(nodes.bound)
-    if nodes.sizes[0] + extra <= room:
+    if nodes.sizes[0] + extra <= len(nodes.bound):
         return nodes
     room = 2 * (nodes.sizes[0] + extra)
     return _Nodes(
-        _longer(nodes.state, (room, nodes.state.shape[1])), _longer(nodes.bound, room),
-        _longer(nodes.depth, room), _longer(nodes.following, room), _longer(nodes.heap, room),
-        _longer(nodes.vacant, room), nodes.heads, nodes.sizes, nodes.lost,
+        _longer(nodes.state, (room, nodes.state.shape[1])),
+        _longer(nodes.logits, (room, nodes.logits.shape[1])), _longer(nodes.log_prob, room),
+        _longer(nodes.bound, room), _longer(nodes.depth, room), _longer(nodes.following, room),
+        _longer(nodes.heap, room), _longer(nodes.keys, room), _longer(nodes.vacant, room),
+        nodes.heads, nodes.sizes, nodes.lost,
     )  # fmt: skip
 
 
@@ -300,54 +312,51 @@ def _longer(array: Any, shape: Any) -> Any:
 
 
 @inner()
-def _start(nodes: _Nodes) -> None:
+def _start(nodes: _Nodes, limits: _Limits, base: Floats, row: int) -> None:
     """Let the empty prefix be the only open node, in its list."""
     nodes.sizes[:] = 0
     nodes.sizes[0] = 1
-    nodes.bound[0], nodes.depth[0] = 0.0, 0
+    nodes.logits[0] = limits.middle
+    nodes.logits[0, : base.shape[1]] += base[row]
+    nodes.log_prob[0], nodes.bound[0], nodes.depth[0] = 0.0, 0.0, 0
     nodes.heads[:] = -1
     nodes.heads[0], nodes.following[0] = 0, -1
     nodes.lost[0] = -np.inf
 
 
 @inner(inlined=True)
-def _push(nodes: _Nodes, node: int) -> None:
-    """Put a node into the heap."""
-    heap, bound = nodes.heap, nodes.bound
-    at = nodes.sizes[2]
-    nodes.sizes[2] += 1
-    while at > 0 and bound[heap[(at - 1) // 2]] < bound[node]:
-        heap[at] = heap[(at - 1) // 2]
-        at = (at - 1) // 2
-    heap[at] = node
+def _push(heap: Codes, keys: Floats, size: int, node: int, key: float) -> None:
+    """Put a node into a heap of this size."""
+    at = size
+    while at > 0 and keys[(at - 1) >> 1] < key:
+        heap[at], keys[at] = heap[(at - 1) >> 1], keys[(at - 1) >> 1]
+        at = (at - 1) >> 1
+    heap[at], keys[at] = node, key
 
 
 @inner(inlined=True)
-def _pop(nodes: _Nodes) -> int:
-    """Take the best node out of the heap."""
-    heap, bound = nodes.heap, nodes.bound
-    nodes.sizes[2] -= 1
-    size, best = nodes.sizes[2], heap[0]
-    node, at = heap[size], 0
+def _replace_first(heap: Codes, keys: Floats, size: int, node: int, key: float) -> None:
+    """Put a node into a heap in place of the first one."""
+    at = 0
     while 2 * at + 1 < size:
         child = 2 * at + 1
-        if child + 1 < size and bound[heap[child + 1]] > bound[heap[child]]:
+        if child + 1 < size and keys[child + 1] > keys[child]:
             child += 1
-        if bound[heap[child]] <= bound[node]:
+        if keys[child] <= key:
             break
-        heap[at] = heap[child]
+        heap[at], keys[at] = heap[child], keys[child]
         at = child
-    heap[at] = node
-    return int(best)
+    heap[at], keys[at] = node, key
 
 
 @inner()
 def _shrink(nodes: _Nodes, capacity: int) -> None:
     """Keep the best nodes of the heap only."""
     size = nodes.sizes[2]
-    order = nodes.heap[:size][np.argsort(-nodes.bound[nodes.heap[:size]])]
+    order = nodes.heap[:size][np.argsort(-nodes.keys[:size])]
     nodes.lost[0] = max(nodes.lost[0], nodes.bound[order[capacity]])
     nodes.heap[:capacity] = order[:capacity]  # sorted, hence a heap
+    nodes.keys[:capacity] = nodes.bound[order[:capacity]]
     nodes.vacant[nodes.sizes[1] : nodes.sizes[1] + size - capacity] = order[capacity:]
     nodes.sizes[1] += size - capacity
     nodes.sizes[2] = capacity
@@ -360,7 +369,8 @@ def _to_heap(nodes: _Nodes) -> None:
         node = nodes.heads[t]
         nodes.heads[t] = -1
         while node >= 0:
-            _push(nodes, node)
+            _push(nodes.heap, nodes.keys, nodes.sizes[2], node, nodes.bound[node])
+            nodes.sizes[2] += 1
             node = nodes.following[node]
 
 
@@ -386,94 +396,259 @@ def _take_best(nodes: _Nodes, depth: int, cut: float, width: int) -> Codes:
     while node >= 0:
         size += 1
         node = nodes.following[node]
-    chosen, keys = np.empty(size, np.int64), np.empty(size)
+    bounds, chosen = np.empty(size), np.empty(min(width, size), np.int64)
     node = nodes.heads[depth]
     for i in range(size):
-        chosen[i], keys[i] = node, -nodes.bound[node]
+        bounds[i] = nodes.bound[node]
         node = nodes.following[node]
-    chosen = chosen[np.argsort(keys)]
-    wanted = 0
-    while wanted < min(width, size) and nodes.bound[chosen[wanted]] > cut:
-        wanted += 1
+    last = -np.inf if size <= width else np.partition(bounds, size - width)[size - width]
+    ties = width - np.sum(bounds > last)
+    wanted, node = 0, nodes.heads[depth]
     nodes.heads[depth] = -1
-    for i in range(size - 1, wanted - 1, -1):
-        _list(nodes, chosen[i])
+    for i in range(size):
+        following = nodes.following[node]
+        if bounds[i] > cut and (bounds[i] > last or (bounds[i] == last and ties > 0)):
+            ties -= 1 if bounds[i] == last else 0
+            chosen[wanted] = node
+            wanted += 1
+        else:
+            _list(nodes, node)
+        node = following
     return chosen[:wanted]
 
 
 class _Row(NamedTuple):
     """What is searched, and what was found."""
 
-    base: Floats  # (n, logits)
-    row: int
     known: Codes  # (m,)
     codes: Codes  # (k, m)
     log_prob: Floats  # (k,)
 
 
 class _Scratch(NamedTuple):
+    all_logits: Floats  # (logits,)
     logits: Floats  # (largest cardinality,)
     p: Floats  # (largest cardinality,)
-    state: State  # (1, columns)
+
+
+class _Limits(NamedTuple):
+    """What the variables behind a prefix can add to the logits, whatever their values.
+
+    Nodes hold the logits in the middle between the extremes that are possible. The value of a variable moves
+    them by its `moves` and narrows them to `halves` of the next depth.
+    """
+
+    moves: Floats  # (values, logits)
+    halves: Floats  # (m + 1, logits) half of what the variables from each depth on can change
+    singles: Floats  # (m + 1, logits) the same for single logits, infinite for others
+    shares: Floats  # (m + 1,) what shares add to the bounds of the variables from each depth on
+    middle: Floats  # (logits,) what x adds is moved by this at first
+    several: Codes  # variables with more logits than one
+
+
+@inner()
+def _limits(chain: ChainArrays) -> _Limits:
+    m, n_logits = len(chain.cards), len(chain.slopes)
+    padded = n_logits + -n_logits % _LANES
+    moves, middle = np.zeros((chain.values[m], padded)), np.zeros(padded)
+    halves, shares, n_several = np.zeros((m + 1, padded)), np.zeros(m + 1), 0
+    several = np.empty(m, np.int64)
+    for t in range(m - 1, -1, -1):
+        halves[t] = halves[t + 1]
+        first, own, card = chain.columns[t], chain.values[t], chain.cards[t]
+        for i in range(chain.logits[t + 1], n_logits):
+            if card == 2:
+                moves[own + 1, i] = chain.slopes[i, first]
+            elif card > 2:
+                moves[own : own + card, i] = chain.slopes[i, first : first + card]
+            least, most = np.min(moves[own : own + card, i]), np.max(moves[own : own + card, i])
+            moves[own : own + card, i] -= (least + most) / 2.0
+            middle[i] += (least + most) / 2.0
+            halves[t, i] += (most - least) / 2.0
+        # scale q + share <= q (scale + 2 share), since the bound q of a class is at least one half
+        largest = np.max(chain.share[own : own + card])
+        if chain.logits[t + 1] > chain.logits[t]:
+            largest = chain.scale[t] + 2.0 * largest
+        shares[t] = shares[t + 1] + np.log(max(largest, _TINY))
+    singles = halves.copy()
+    singles[:, n_logits:] = np.inf
+    for t in range(m):
+        singles[t + 1, : chain.logits[t + 1]] = np.inf
+        if chain.logits[t + 1] - chain.logits[t] > 1:
+            singles[:, chain.logits[t] : chain.logits[t + 1]] = np.inf
+            several[n_several] = t
+            n_several += 1
+    return _Limits(moves, halves, singles, shares, middle, several[:n_several])
+
+
+@inner(fastmath=REORDERED, inlined=True)
+def _move(
+    logits: Floats, moves: Floats, value: int, singles: Floats, t: int, start: int, stop: int,
+    target: Floats, place: int,
+) -> float:  # fmt: skip
+    """Write logits moved by a value; return the product of 1 / q, where q bounds the classes of each one."""
+    # exp(-w) >= (1 - w / 64)^64, which needs no call and so runs in vector registers
+    product = 1.0
+    for i in range(start, stop):
+        z = logits[i] + moves[value, i]
+        target[place, i] = z
+        v = max(1.0 - (abs(z) + singles[t, i]) * (1.0 / 64.0), 0.0)
+        v *= v
+        v *= v
+        v *= v
+        v *= v
+        v *= v
+        v *= v
+        product *= 1.0 + v
+    return product
 
 
 @inner(inlined=True)
-def _open(chain: ChainArrays, row: _Row, nodes: _Nodes, node: int, scratch: _Scratch, heap: bool) -> None:
-    """Replace a node by its children that may lead on, and offer the complete ones as answers."""
-    t, p, state = nodes.depth[node], scratch.p, scratch.state
-    stop, bound, wanted = chain.columns[t], nodes.bound[node], row.known[t]
-    _copy(nodes.state, node, stop, state, 0)
-    _evaluate(chain, t, row.base, row.row, state, 0, scratch.logits, p)
-    nodes.vacant[nodes.sizes[1]] = node
-    nodes.sizes[1] += 1
-    cut = _cut(row.log_prob)
-    for value in range(chain.cards[t]):
-        child = min(bound, bound + np.log(p[value]))  # a bound never grows from parent to child
-        if (wanted >= 0 and wanted != value) or not child > cut:
-            continue
-        if t + 1 == len(chain.cards):
-            _fix(chain, t, value, state, 0)
-            _offer(chain, state, child, row.codes, row.log_prob)
-            cut = _cut(row.log_prob)
-            continue
-        if nodes.sizes[1]:
-            nodes.sizes[1] -= 1
-            place = nodes.vacant[nodes.sizes[1]]
-        else:
-            place = nodes.sizes[0]
-            nodes.sizes[0] += 1
-        nodes.bound[place], nodes.depth[place] = child, t + 1
-        _copy(state, 0, stop, nodes.state, place)
-        _fix(chain, t, value, nodes.state, place)
-        if heap:
-            _push(nodes, place)
-        else:
-            _list(nodes, place)
+def _lead(logits: Floats, at: int, halves: Floats, t: int, begin: int, end: int) -> float:
+    """Bound the lead of any class over the best other one, where variables from t on are free."""
+    best, second, leader, lead = -np.inf, -np.inf, -1, -np.inf
+    for i in range(begin, end):  # the two largest of what classes reach at least
+        reached = logits[at, i] - halves[t, i]
+        if reached > best:
+            best, second, leader = reached, best, i
+        elif reached > second:
+            second = reached
+    for i in range(begin, end):
+        lead = max(lead, logits[at, i] + halves[t, i] - (second if i == leader else best))
+    return lead
 
 
 @inner()
-def _dive(chain: ChainArrays, row: _Row, nodes: _Nodes, scratch: _Scratch, width: int) -> _Nodes:
+def _open(
+    chain: ChainArrays, limits: _Limits, row: _Row, nodes: _Nodes, scratch: _Scratch, listed: Codes,
+    max_nodes: int, capacity: int,
+) -> int:  # fmt: skip
+    """Replace nodes by their children that may lead on, and offer the complete ones as answers.
+
+    Parameters
+    ----------
+    listed : array of int
+        Nodes of one depth to be opened; their children are listed. If it is empty, the best nodes of the heap
+        are opened, until none can hold anything better or there is no more room.
+
+    Returns
+    -------
+    int
+        Nodes that were opened; `max_nodes` if no node of the heap can hold anything better.
+    """
+    # Arrays by local names: as members of a tuple, or as arguments of a call for each node, numba would count
+    # references to them, which takes as long as the arithmetic.
+    states, logits, log_probs, bounds, depths = (
+        nodes.state, nodes.logits, nodes.log_prob, nodes.bound, nodes.depth
+    )  # fmt: skip
+    following, heap, keys, vacant, heads, sizes = (
+        nodes.following, nodes.heap, nodes.keys, nodes.vacant, nodes.heads, nodes.sizes
+    )  # fmt: skip
+    cards, first_logit, columns, values = chain.cards, chain.logits, chain.columns, chain.values
+    first_class, classes, scale, share = chain.first_class, chain.classes, chain.scale, chain.share
+    moves, halves, singles, shares, several = (
+        limits.moves, limits.halves, limits.singles, limits.shares, limits.several
+    )  # fmt: skip
+    known, best_codes, best = row.known, row.codes, row.log_prob
+    old, own, p = scratch.all_logits, scratch.logits, scratch.p
+    m, n_logits, from_heap = len(cards), logits.shape[1], len(listed) == 0
+    for n_opened in range(max_nodes):
+        cut = _cut(best)
+        if from_heap:
+            if sizes[2] == 0 or keys[0] <= cut:
+                return max_nodes
+            node = heap[0]
+            if sizes[0] + cards[depths[node]] >= len(bounds) or sizes[2] >= 2 * capacity:
+                return n_opened
+        else:
+            node = listed[n_opened]
+        t = depths[node]
+        first, behind, card = first_logit[t], first_logit[t + 1], cards[t]
+        for value in range(card):
+            p[value] = share[values[t] + value]
+        if behind - first == 1:
+            second = 1.0 / (1.0 + np.exp(-logits[node, first]))
+            p[classes[first_class[t]]] += scale[t] * (1.0 - second)
+            p[classes[first_class[t] + 1]] += scale[t] * second
+        else:
+            peak, total = -np.inf, 0.0
+            for i in range(first, behind):
+                peak = max(peak, logits[node, i])
+            for i in range(first, behind):
+                own[i - first] = np.exp(logits[node, i] - peak)
+                total += own[i - first]
+            for i in range(first, behind):
+                p[classes[first_class[t] + i - first]] += scale[t] * (own[i - first] / total)
+        for i in range(behind - behind % _LANES, n_logits):
+            old[i] = logits[node, i]
+        bound, log_prob, wanted, in_heap = bounds[node], log_probs[node], known[t], from_heap
+        peak = -np.inf
+        for value in range(card):
+            p[value] = min(np.log(p[value]), 0.0)
+            peak = max(peak, p[value])
+        for value in range(card):
+            child = log_prob + p[value]
+            # The bound has been computed with at least the probability of the best value.
+            if (wanted >= 0 and wanted != value) or not bound + (p[value] - peak) > cut or not child > cut:
+                continue
+            place = vacant[sizes[1] - 1] if sizes[1] else sizes[0]
+            if t + 1 < m:
+                rest = shares[t + 1]
+                for start in range(behind - behind % _LANES, n_logits, _PRODUCT):
+                    stop = min(start + _PRODUCT, n_logits)
+                    product = _move(old, moves, values[t] + value, singles, t + 1, start, stop, logits, place)
+                    rest -= np.log(product)
+                for j in range(len(several)):
+                    if several[j] > t:
+                        begin, end = first_logit[several[j]], first_logit[several[j] + 1]
+                        rest -= np.log1p(np.exp(-_lead(logits, place, halves, t + 1, begin, end)))
+                upper = min(bound, child + min(rest, 0.0))  # a bound never grows from parent to child
+                if not upper > cut:
+                    continue
+                bounds[place] = upper
+            for j in range(columns[t]):
+                states[place, j] = states[node, j]
+            if columns[t + 1] - columns[t] == 1:
+                states[place, columns[t]] = value
+            else:
+                for j in range(columns[t], columns[t + 1]):
+                    states[place, j] = 1 if j - columns[t] == value else 0
+            if t + 1 == m:
+                _offer(chain, states, place, child, best_codes, best)
+                cut = _cut(best)
+                continue
+            if sizes[1]:
+                sizes[1] -= 1
+            else:
+                sizes[0] += 1
+            log_probs[place], depths[place] = child, t + 1
+            if in_heap:
+                _replace_first(heap, keys, sizes[2], place, upper)
+                in_heap = False
+            elif from_heap:
+                _push(heap, keys, sizes[2], place, upper)
+                sizes[2] += 1
+            else:
+                following[place] = heads[t + 1]
+                heads[t + 1] = place
+        if in_heap:
+            sizes[2] -= 1
+            _replace_first(heap, keys, sizes[2], heap[sizes[2]], keys[sizes[2]])
+        vacant[sizes[1]] = node
+        sizes[1] += 1
+    return max_nodes
+
+
+@inner()
+def _dive(
+    chain: ChainArrays, limits: _Limits, row: _Row, nodes: _Nodes, scratch: _Scratch, width: int
+) -> _Nodes:
     """Open the best listed nodes of every depth in turn, down to complete outcomes."""
     for t in range(len(chain.cards)):
-        for node in _take_best(nodes, t, _cut(row.log_prob), width):
-            nodes = _with_room(nodes, chain.cards[t])
-            _open(chain, row, nodes, node, scratch, False)
-    return nodes
-
-
-@inner()
-def _best_first(
-    chain: ChainArrays, row: _Row, nodes: _Nodes, scratch: _Scratch, max_nodes: int, capacity: int
-) -> _Nodes:
-    """Open the best nodes of the heap, until none can hold anything better or the budget has ended."""
-    for _ in range(max_nodes):
-        if nodes.sizes[2] == 0 or nodes.bound[nodes.heap[0]] <= _cut(row.log_prob):
-            break
-        node = _pop(nodes)
-        nodes = _with_room(nodes, chain.cards[nodes.depth[node]])
-        _open(chain, row, nodes, node, scratch, True)
-        if nodes.sizes[2] >= 2 * capacity:
-            _shrink(nodes, capacity)
+        chosen = _take_best(nodes, t, _cut(row.log_prob), width)
+        if len(chosen):
+            nodes = _with_room(nodes, len(chosen) * chain.cards[t] + 1)
+            _open(chain, limits, row, nodes, scratch, chosen, len(chosen), 0)
     return nodes
 
 
@@ -482,7 +657,7 @@ def _is_proven(nodes: _Nodes, log_prob: Floats) -> bool:
     """Tell whether no node of the heap, and none that was dropped, can hold anything better."""
     best = nodes.lost[0]
     if nodes.sizes[2]:
-        best = max(best, nodes.bound[nodes.heap[0]])
+        best = max(best, nodes.keys[0])
     return bool(best <= _cut(log_prob))
 
 
@@ -500,22 +675,29 @@ def search_chains(
     log_prob: Floats,  # (q, k) minus infinity; written
     proven: Any,  # (q,) written
 ) -> None:
-    """Search the k best outcomes of every query, best nodes first; a node's bound is its probability."""
-    width, m = chain.slopes.shape[1], len(chain.cards)
-    scratch = _Scratch(np.empty(_widest(chain)), np.empty(_widest(chain)), np.zeros((1, width), np.int8))
+    """Search the k best outcomes of every query, best nodes first."""
+    width, m, widest = chain.slopes.shape[1], len(chain.cards), _widest(chain)
+    limits = _limits(chain)
+    scratch = _Scratch(np.empty(len(limits.middle)), np.empty(widest), np.empty(widest))
     places = np.empty((4, 1024), np.int64)
     nodes = _Nodes(
-        np.zeros((1024, width), np.int8), np.empty(1024), places[0], places[1], places[2], places[3],
+        np.zeros((1024, width), np.int8), np.empty((1024, len(limits.middle))), np.empty(1024),
+        np.empty(1024), places[0], places[1], places[2], np.empty(1024), places[3],
         np.empty(m, np.int64), np.empty(3, np.int64), np.empty(1),
     )  # fmt: skip
     for q in range(len(rows)):
-        row = _Row(base, rows[q], known[q], codes[q], log_prob[q])
-        _start(nodes)
-        nodes = _dive(chain, row, nodes, scratch, dive)
+        row = _Row(known[q], codes[q], log_prob[q])
+        _start(nodes, limits, base, rows[q])
+        nodes = _dive(chain, limits, row, nodes, scratch, dive)
         _to_heap(nodes)
-        nodes = _best_first(chain, row, nodes, scratch, max_nodes, capacity)
+        left = max_nodes
+        while left > 0:
+            if nodes.sizes[2] >= 2 * capacity:
+                _shrink(nodes, capacity)
+            nodes = _with_room(nodes, widest + 1)
+            left -= _open(chain, limits, row, nodes, scratch, nodes.heads[:0], left, capacity)
         if not _is_proven(nodes, row.log_prob):
             _to_lists(nodes)
-            nodes = _dive(chain, row, nodes, scratch, beam)
+            nodes = _dive(chain, limits, row, nodes, scratch, beam)
             _to_heap(nodes)
         proven[q] = _is_proven(nodes, row.log_prob)

@@ -194,6 +194,14 @@ class FactorGraph(JointDistribution):
         best.codes[np.isneginf(log_prob)] = UNKNOWN
         return Ranking(best.codes, log_prob, best.proven)
 
+    def _mode_and_next(self) -> tuple[Ranking, Floats] | None:
+        """Return the mode and the log-probability (n,) of the second best outcome, where that is quick."""
+        if self.hidden_cards or self._searches or not isinstance(self.engine, Exact):
+            return None
+        codes, log_weight, lead = self.engine.mode_and_lead(self._problem)
+        log_prob = log_weight - self._log_normalizer
+        return Ranking(codes[:, None], log_prob[:, None], np.ones(self.n, bool)), log_prob - lead
+
     def _best_outcomes(self, k: int) -> Best:
         """Return the best outcomes by elimination or, where that is slower or impossible, by a search."""
         if not self._searches:

@@ -19,6 +19,7 @@ from tuplet.joint.autoregressive import Autoregressive
 from tuplet.joint.base import JointDistribution, Ranking
 from tuplet.joint.collect import distinct_outcomes, positions
 from tuplet.joint.graph import FactorGraph
+from tuplet.joint.inference.factor import Factor
 from tuplet.joint.policies import AboveThreshold, Beam
 from tuplet.joint.search import Search, best_first
 
@@ -206,7 +207,9 @@ class Mixture(JointDistribution):
         if (self._single != UNKNOWN).any():
             return self._rank_single(k)
         leading = self._leading()
-        ranking = self._rank_all(k) if leading is None else self._rank_by(leading, k)
+        ranking = None if leading is None or k > 1 else self._mode_by(leading)
+        if ranking is None:
+            ranking = self._rank_all(k) if leading is None else self._rank_by(leading, k)
         return ranking._replace(proven=ranking.proven & self.scores_exactly)
 
     def _rank_all(self, k: int) -> Ranking:
@@ -225,6 +228,29 @@ class Mixture(JointDistribution):
         """Return the component that has nearly all weight in every row, if there is one."""
         first = int(self.log_weights[0].argmax())
         return first if len(self.components) == 2 and (self.log_weights[:, first] > _NEARLY).all() else None
+
+    def _mode_by(self, leading: int) -> Ranking | None:
+        """Return the mode of the leading component; rows in which others may be better are ranked.
+
+        All others have at most the probability of the second in this component, and that of the mode in the
+        other. None if the component does not provide the second.
+        """
+        component = self.components[leading]
+        found = component._mode_and_next() if isinstance(component, FactorGraph) else None
+        if found is None:
+            return None
+        best, last = found
+        own, its = self.log_weights[:, leading], self.log_weights[:, 1 - leading]
+        other = self.components[1 - leading]
+        log_prob = np.logaddexp(own + best.log_prob[:, 0], its + other._log_prob(best.codes[None, :, 0])[0])
+        rest = np.logaddexp(own + last, its + _peak(other))
+        rows = np.flatnonzero(~(log_prob >= rest))
+        ranking = best._replace(log_prob=log_prob[:, None])
+        if len(rows):
+            part = self._take(rows)
+            for whole, some in zip(ranking, part._rank_by(leading, 1), strict=True):
+                whole[rows] = some
+        return ranking
 
     def _rank_by(self, leading: int, k: int) -> Ranking:
         """Rank the best outcomes of the leading component; rows in which others may be better are searched.
@@ -522,6 +548,17 @@ def _mix(log_weights: Floats, log_values: list[Floats]) -> Floats:
 
 def _mixed(log_weights: Floats, components: list[JointDistribution]) -> JointDistribution:
     return Mixture(log_weights, tuple(components)) if len(components) > 1 else components[0]
+
+
+def _peak(joint: JointDistribution) -> Floats:
+    """Return an upper bound (n,) on the log-probability of all outcomes."""
+    if not isinstance(joint, FactorGraph) or joint.log_normalizer is None or joint.hidden_cards:
+        return joint.mode().log_prob
+    tables = [factor.log_table for factor in joint.factors if isinstance(factor, Factor)]
+    if len(tables) < len(joint.factors):
+        return joint.mode().log_prob
+    peaks = [table.reshape(-1, table.shape[-1]).max(axis=0) for table in tables]
+    return np.asarray(sum(peaks) - joint.log_normalizer)
 
 
 def _best_of(first: Ranking, second: Ranking, k: int) -> Ranking:

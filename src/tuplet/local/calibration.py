@@ -370,28 +370,31 @@ class SmoothedClassifier:
             return np.repeat(self.smooth(np.ones((1, len(self.classes)))), n, axis=0)
         if not self._goes_by_blocks(inputs):
             return self.smooth(self.proba(inputs))
-        answer = np.empty((n, self.card))
+        answer, smoothing = np.empty((n, self.card)), self.smoothing
         for rows in row_blocks(n, self.card, CACHE_CELLS):  # the many passes of a softmax stay in the cache
-            answer[rows] = self._smoothed_block(inputs, rows)
+            answer[rows] = self._smoothed_block(inputs, *smoothing, rows)
         return answer
 
-    def smoothed_blocks(self, inputs: Features) -> Callable[[slice], Floats]:
+    def smoothed_blocks(self, inputs: Features, added: Floats | float = 0.0) -> Callable[[slice], Floats]:
         """Return a function that gives the probabilities (r, k) of a block of rows, none of them zero.
 
         Where that is cheap they are computed when they are asked for, so that those of all rows, which may
-        be many times larger than the inputs, need no memory.
+        be many times larger than the inputs, need no memory. Those of the categories that are `added` (k,)
+        leave the rest to the classifier.
         """
+        rest = 1.0 - np.sum(added)
         if self.estimator is None or not self._goes_by_blocks(inputs):
-            return self.smoothed_proba(inputs).__getitem__
+            return (rest * self.smoothed_proba(inputs) + added).__getitem__
         require_size(f"The probabilities of {self.card:,} categories", n_rows(inputs), self.card)
-        return partial(self._smoothed_block, inputs)
+        scale, share = self.smoothing
+        return partial(self._smoothed_block, inputs, rest * scale, rest * share + added)
 
     def _goes_by_blocks(self, inputs: Features) -> bool:
         return is_additive(self.estimator) and isinstance(inputs, np.ndarray)
 
-    def _smoothed_block(self, inputs: Floats, rows: slice) -> Floats:
-        scale, _ = self.smoothing
-        return self._add_share(probabilities(linear_predictor(self.estimator, inputs[rows]), scale))
+    def _smoothed_block(self, inputs: Floats, scale: float, share: Floats, rows: slice) -> Floats:
+        proba = probabilities(linear_predictor(self.estimator, inputs[rows]), scale)
+        return self._add_share(proba, share)
 
     def proba(self, inputs: Features) -> Floats:
         """Probabilities (n, c) of the seen classes, calibrated but not smoothed."""
@@ -421,12 +424,11 @@ class SmoothedClassifier:
 
     def smooth(self, proba: Floats) -> Floats:
         """Smoothed probabilities (..., k), from those of the seen classes (..., c), which are overwritten."""
-        scale, _ = self.smoothing
+        scale, share = self.smoothing
         proba *= scale
-        return self._add_share(proba)
+        return self._add_share(proba, share)
 
-    def _add_share(self, proba: Floats) -> Floats:
-        _, share = self.smoothing
+    def _add_share(self, proba: Floats, share: Floats) -> Floats:
         if len(self.classes) < self.card:
             seen, proba = proba, np.zeros((*proba.shape[:-1], self.card))
             proba[..., self.classes] = seen

@@ -128,13 +128,16 @@ def choose_strength(
         return sum(trial.score(C) for trial in trials)
 
     start = nearest_on_grid(_START_PER_COLUMN / max(1, Z.shape[1]))
-    best = best_on_grid(lambda C: held_out(C) + _log_prior(C), GRID, start)
+    best = best_on_grid(lambda C: held_out(C) + log_prior(C), GRID, start)
     return max((best, GRID[0]), key=held_out)  # the climb may end on a hill that is below the frequencies
 
 
-def _log_prior(C: float) -> float:
-    """Log-density of C, up to a constant."""
-    return -2.0 * float(np.log1p((np.log10(C / _USUAL) / _DECADES) ** 2 / 3))
+def log_prior(C: float, usual: float = _USUAL) -> float:
+    """Return the log-density of C, up to a constant, around a usual value.
+
+    Without it, five rows choose any C: their held-out likelihood is mostly noise.
+    """
+    return -2.0 * float(np.log1p((np.log10(C / usual) / _DECADES) ** 2 / 3))
 
 
 def some(things: Sequence[T]) -> list[T]:

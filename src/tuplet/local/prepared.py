@@ -17,7 +17,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from tuplet.core.limits import HELD_CELLS
+from tuplet.core.limits import CACHE_CELLS, HELD_CELLS, row_blocks
 from tuplet.core.parallel import run_many
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.local.base import BlockClassifiers, class_weights, sort_into_blocks
@@ -350,18 +350,36 @@ def apply_steps(steps: Pipeline | None, X: Features) -> Features:
 
 
 def _scaled(steps: Pipeline, X: Floats) -> Floats | None:
-    """Return X as imputers and scalers transform it; None for other steps or missing values."""
-    Z, fresh = X, False
+    """Return X as imputers and scalers transform it; None for other steps or missing values.
+
+    Blocks of rows stay in the cache of a core from the first operation to the last.
+    """
+    operations = _operations(steps)
+    if operations is None:
+        return None
+    Z, total = np.empty_like(X), 0.0
+    for rows in row_blocks(len(X), X.shape[1], CACHE_CELLS):
+        part = X[rows]
+        for apply, values in operations:
+            part = apply(part, values, out=Z[rows])
+        total += part.sum()
+    if not np.isfinite(total):
+        return None
+    return Z if operations else X
+
+
+def _operations(steps: Pipeline) -> list[tuple[np.ufunc, Floats]] | None:
+    """Return what imputers and scalers do with columns without missing values; None for other steps."""
+    answer: list[tuple[np.ufunc, Floats]] = []
     for _, step in steps.steps:
         if type(step) is LimitedScaler:
-            Z, fresh = step.limits_.clip(Z), True
+            answer += [(np.maximum, step.limits_.low), (np.minimum, step.limits_.high)]
         if type(step) in (StandardScaler, LimitedScaler):
-            for apply, values in ((np.subtract, step.mean_), (np.divide, step.scale_)):
-                if values is not None:
-                    Z, fresh = apply(Z, values, out=Z if fresh else None), True
+            scaled = ((np.subtract, step.mean_), (np.divide, step.scale_))
+            answer += [(apply, values) for apply, values in scaled if values is not None]
         elif type(step) is not SimpleImputer or not _leaves_alone(step):
             return None
-    return Z if np.isfinite(Z.sum()) else None
+    return answer
 
 
 def _leaves_alone(imputer: SimpleImputer) -> bool:

@@ -214,23 +214,29 @@ def fit_in_blocks(estimator: LogisticRegression, Z: Floats, y: Codes, weight: Fl
     return fitted
 
 
+_RANGE = 600.0
+"""Largest logit, in absolute terms, whose exponential is taken as it is: see `tuplet.local.logistic`."""
+
+
 def _mean_loss(theta: Floats, Z: Floats, y: Codes, share: Floats, ridge: float) -> tuple[float, Floats]:
     """Penalised mean negative log-likelihood of coefficients and intercepts (k, d + 1), and its gradient."""
     theta = theta.reshape(-1, Z.shape[1] + 1)
     coef = theta[:, :-1]
     value, gradient = 0.5 * ridge * float((coef**2).sum()), np.zeros_like(theta)
+    ones = np.ones(len(theta))
     for rows in row_blocks(len(y), len(theta), CACHE_CELLS):
         part, own, weight = Z[rows], y[rows], share[rows]
         logits = part @ coef.T
         logits += theta[:, -1]
-        logits -= logits.max(axis=1, keepdims=True)
+        if max(logits.max(), -logits.min()) > _RANGE:
+            logits -= logits.max(axis=1, keepdims=True)
         at = np.arange(len(own)), own
         value -= float(weight @ logits[at])
-        total = np.exp(logits, out=logits).sum(axis=1)
+        total = np.exp(logits, out=logits) @ ones  # faster than sums of short rows
         value += float(weight @ np.log(total))
         logits *= (weight / total)[:, None]
         logits[at] -= weight
         gradient[:, :-1] += logits.T @ part
-        gradient[:, -1] += logits.sum(axis=0)
+        gradient[:, -1] += np.ones(len(own)) @ logits
     gradient[:, :-1] += ridge * coef
     return value, gradient.ravel()

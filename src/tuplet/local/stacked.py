@@ -134,9 +134,9 @@ class StackedModel(LocalModel):
         """See `LocalModel.log_proba`; parents may be `UNKNOWN`."""
         return self.classifier_.log_proba(self.inputs(X, parents))
 
-    def proba_blocks(self, X: Features) -> Callable[[slice], Floats]:
-        """Probabilities (r, k) of blocks of rows, by a model without parents."""
-        return self.classifier_.smoothed_blocks(self.prepared_.ready(X))
+    def proba_blocks(self, X: Features, added: Floats | float = 0.0) -> Callable[[slice], Floats]:
+        """Probabilities (r, k) of blocks, without parents; see `SmoothedClassifier.smoothed_blocks`."""
+        return self.classifier_.smoothed_blocks(self.prepared_.ready(X), added)
 
     def bind(self, X: Features, positions: Sequence[int] | None = None) -> Bound:
         """See `LocalModel.bind`.

@@ -146,4 +146,7 @@ class Hamming(DecomposableLoss):
     def decide(self, joint: JointDistribution) -> Codes:
         """See `Loss.decide`; no answer is never better than one, so its risk is left out."""
         self.position_weights(joint.n_variables)  # no decision needs them, but they must fit
-        return np.column_stack([first_lowest(1.0 - p) for p in joint.marginals()])
+        answer = np.empty((len(joint), joint.n_variables), dtype=np.intp)
+        for j, p in enumerate(joint.marginals()):
+            answer[:, j] = first_lowest(1.0 - p)
+        return answer

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, Self, final
 
 import numpy as np
 from narwhals import dependencies
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -19,11 +19,13 @@ from tuplet.core.parallel import one_blas_thread
 from tuplet.core.parameters import Parameters, check_parameters
 from tuplet.core.typing import UNKNOWN, Codes, Floats
 from tuplet.joint.base import JointDistribution
+from tuplet.local.cross_fitting import Positions
 from tuplet.local.ordered_variables import suited_to_order
 from tuplet.local.smoothing import label_counts
 from tuplet.local.temperature import with_probabilities
 from tuplet.losses.base import Loss
 from tuplet.metrics.decisions import exact_match
+from tuplet.models.few_rows import are_few, frequency_share, with_frequencies
 from tuplet.models.validation import (
     row_index,
     validate_features,
@@ -66,6 +68,9 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
     label_counts_ : list of arrays, shape (k_j,)
         Total training weight of each label of every variable: frequencies that predictions are compared
         with, and that bound them.
+    frequency_share_ : float
+        Share of the training frequencies of the labels that is mixed into predictions. It is not zero only if
+        there were fewer than 16 rows and no `estimator` was given; each row was then left out to find it.
     mixed_features_ : bool
         Whether X was a frame with columns that are no numbers, or one for a `ColumnTransformer`.
     text_features_ : list of str
@@ -110,6 +115,11 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
 
     _takes_unlabelled: ClassVar[bool] = False
     """Whether `_fit` takes class variables of which no label is known."""
+
+    _judged_by_few_rows: ClassVar[bool] = True
+    """Whether `fit` to a few rows finds `frequency_share_`; not where even a few rows take long."""
+
+    frequency_share_: float = 0.0
 
     _groups: Codes | None = None
     """Groups (n,) of the rows that `_fit` gets, while it runs. A model that holds rows out, or fits others
@@ -186,9 +196,25 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
                     f"X has {n_rows(X)} rows, but y has {len(codes)}; they must be the same rows."
                 )
             weights = validate_weights(sample_weight, len(codes))
-            return self._fit_validated(
-                X, space, codes, weights, validate_groups(self, groups, weights, len(codes))
-            )
+            groups = validate_groups(self, groups, weights, len(codes))
+            self._fit_validated(X, space, codes, weights, groups)
+            self.frequency_share_ = self._share_of_frequencies(X, codes, weights, groups)
+            return self
+
+    def _share_of_frequencies(
+        self, X: Features, codes: Codes, weights: Floats | None, groups: Codes | None
+    ) -> float:
+        """Return `frequency_share_`; models inside of other models, or with chosen estimators, have none."""
+        if not self._judged_by_few_rows or self._goes_on or not are_few(codes, weights):
+            return 0.0
+        if any(estimator is not None for estimator in self._estimators()):
+            return 0.0
+
+        def fit(rows: Positions, some: Floats | None) -> JointClassifier:
+            together = None if groups is None else groups[rows]
+            return clone(self)._fit_codes(take_rows(X, rows), self.space_, codes[rows], some, together)
+
+        return frequency_share(fit, X, codes, weights, groups)
 
     def _require_labels(self, space: ClassSpace, codes: Codes) -> None:
         unlabelled = np.flatnonzero((codes == UNKNOWN).all(axis=0))
@@ -313,7 +339,10 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
         """Joint distribution of rows X as they come to `predict_joint`."""
         features = self._validate(X, self._estimators(self.space_.names))
         with one_blas_thread():
-            return self._predict_joint(self._encode(features))
+            joint = self._predict_joint(self._encode(features))
+        if self.frequency_share_ == 0.0:
+            return joint
+        return with_frequencies(joint, self.frequency_share_, self.label_counts_)
 
     def predict(self, X: Any, *, loss: str | Loss = "hamming") -> Any:
         """Labels with the least expected loss, in the container and of the types of the training labels.

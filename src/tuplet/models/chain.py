@@ -93,8 +93,8 @@ class ChainClassifier(JointClassifier):
 
     Examples
     --------
-    >>> X = [[0.0], [0.1], [1.0], [1.1], [1.2]]
-    >>> y = [["dry", "hat"], ["dry", "hat"], ["wet", "umbrella"], ["wet", "hat"], ["wet", "umbrella"]]
+    >>> X = [[0.0], [0.1], [1.0], [1.1], [1.2]] * 4
+    >>> y = [["dry", "hat"], ["dry", "hat"], ["wet", "umbrella"], ["wet", "hat"], ["wet", "umbrella"]] * 4
     >>> model = ChainClassifier().fit(X, y)
     >>> model.predict([[0.0], [1.1]], loss="subset")
     array([['dry', 'hat'],

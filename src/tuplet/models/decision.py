@@ -45,7 +45,7 @@ class DecisionClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     Examples
     --------
     >>> from tuplet.models import ChainClassifier
-    >>> X, y = [[0], [1], [2], [3]], [[0, 1], [0, 1], [1, 0], [1, 1]]
+    >>> X, y = [[0], [1], [2], [3]] * 5, [[0, 1], [0, 1], [1, 0], [1, 1]] * 5
     >>> DecisionClassifier(ChainClassifier(), loss="subset").fit(X, y).predict([[3]])
     array([[1, 1]])
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import final
+from typing import Literal, final
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from tuplet.local.onehot import OneHot, one_hot_width
 from tuplet.local.row_samples import row_keys, sample_weights
 from tuplet.local.smoothing import bounded_tables
 from tuplet.models.base import JointClassifier
+from tuplet.models.count_tables import CountTables, counted_rows
 from tuplet.models.neighborhoods import Neighborhoods, Positions
 from tuplet.space.features.encoding import ColumnChoices
 from tuplet.space.features.inputs import Features
@@ -32,10 +33,15 @@ class NeighborClassifier(JointClassifier):
     ----------
     n_neighbors : int
         Size k of a neighbourhood; all other rows where there are fewer.
-    smoothing : float
-        Rows added to every count, s > 0; 1 is Laplace's rule.
-    standardize : bool
-        Whether columns are scaled to unit variance before distances are taken.
+    smoothing : "auto" or float
+        Rows added to every count, s > 0; 1 is Laplace's rule, and that of ML-kNN. "auto" adds rows with the
+        distribution of the counts of all rows, whether they have the label or not: as many as predict
+        training rows best that are left out. Where neighbours are of no use, these are so many that
+        predictions are the training frequencies.
+    standardize : "auto" or bool
+        Whether columns are scaled to unit variance before distances are taken. "auto" does, and multiplies
+        each column by its correlation with the labels if training rows are then predicted better from the
+        others: columns without information do not matter for distances.
     n_learned : int or None
         Training rows whose neighbourhoods are learned from, a sample where there are more, because each has
         to be compared with all; None takes all. A label that few rows of the sample have, or lack, is learned
@@ -62,7 +68,10 @@ class NeighborClassifier(JointClassifier):
         p(y_j = 1 | x) is proportional to P(y_j = 1) P(c_j(x) | y_j = 1),
 
     where c_j(x) counts the neighbours with the label and P(c | y_j) comes from the neighbourhoods of the
-    training rows, the row itself and others of its group left out. A variable of several labels has this for
+    training rows, the row itself and others of its group left out. Without a row that has the label, fewer
+    of the others have it, which makes neighbours of few rows look as if they had the opposite labels; with
+    "auto", counts of training rows are therefore raised, or lowered, to what a new row can expect where
+    neighbours have nothing in common. A variable of several labels has this for
     each label against all others, and the answers are normalised; for two labels that changes nothing, since
     the counts of one are those of the other, mirrored.
 
@@ -76,23 +85,27 @@ class NeighborClassifier(JointClassifier):
 
     Examples
     --------
-    >>> X = [[0.0], [0.1], [0.2], [1.0], [1.1], [1.2]]
-    >>> y = [["dry", "hat"]] * 3 + [["wet", "umbrella"], ["wet", "hat"], ["wet", "hat"]]
-    >>> model = NeighborClassifier(n_neighbors=2).fit(X, y)
+    >>> X = [[i / 10] for i in range(20)]
+    >>> y = [["dry", "hat"]] * 10 + [["wet", "umbrella"], ["wet", "hat"]] * 5
+    >>> model = NeighborClassifier(n_neighbors=3).fit(X, y)
     >>> model.predict_joint([[0.05], [1.15]]).marginals()["y0"].round(2)
-    y0  dry  wet
-    0   0.8  0.2
-    1   0.2  0.8
+    y0   dry   wet
+    0   0.90  0.10
+    1   0.09  0.91
     """
 
-    _parameters = declare("columns n_neighbors standardize n_learned n_jobs", smoothing=Number(above=0))
+    _parameters = declare(
+        "columns n_neighbors n_learned n_jobs",
+        standardize=("auto", bool),
+        smoothing=("auto", Number(above=0)),
+    )
 
     def __init__(
         self,
         n_neighbors: int = 10,
         *,
-        smoothing: float = 1.0,
-        standardize: bool = True,
+        smoothing: float | Literal["auto"] = "auto",
+        standardize: bool | Literal["auto"] = "auto",
         n_learned: int | None = 16_384,
         columns: ColumnChoices = None,
         n_jobs: int | None = None,
@@ -105,17 +118,18 @@ class NeighborClassifier(JointClassifier):
         self.n_jobs = n_jobs
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
+        weights = np.ones(len(codes)) if sample_weight is None else sample_weight
+        self.columns_ = OneHot.fit(codes, self.space_.cards, weights).columns(codes)
         near = Neighborhoods.fit(
             X,
             self.n_neighbors,
             sample_weight,
             standardize=self.standardize,
+            labels=self.columns_,
             n_jobs=self.n_jobs,
             groups=self._groups,
         )
         self.neighborhoods_ = near
-        one_hot = OneHot.fit(codes, self.space_.cards, near.weights)
-        self.columns_ = one_hot.columns(codes)
         keys = None
         if self.n_learned is not None and len(codes) > self.n_learned:
             keys = row_keys(X, codes)
@@ -131,22 +145,28 @@ class NeighborClassifier(JointClassifier):
 
         Given the keys (n,) of the rows, likelihoods are learned from a sample.
         """
-        s, k = self.smoothing, self.neighborhoods_.k
+        s = 1.0 if self.smoothing == "auto" else self.smoothing
         positive = weights * self.columns_
-        self.prior_ = (s + positive.sum(axis=0)) / (2 * s + weights.sum(axis=0))
+        prior = (s + positive.sum(axis=0)) / (2 * s + weights.sum(axis=0))
         weights -= positive  # those of rows without the label
         rows, sides = np.arange(len(weights)), [weights, positive]
         if keys is not None and self.n_learned is not None:
             rows, sides = _sampled(sides, keys, self.neighborhoods_.weights, self.n_learned)
-        counts = self.neighborhoods_.sums_among_training(self.columns_, rows, self._groups)
-        tables = np.stack([_histogram(counts, side, k) for side in sides])
-        self.likelihood_ = (s + tables) / (s * (k + 1) + tables.sum(axis=2, keepdims=True))
+        self.prior_, self.likelihood_, _ = self._tables(prior, rows, sides)
+
+    def _tables(self, prior: Floats, rows: Positions, sides: Sequence[Floats]) -> CountTables:
+        """Return the tables of rows (r,), whose weights on either side of each label are (r, w)."""
+        near = self.neighborhoods_
+        counts = near.sums_among_training(self.columns_, rows, self._groups)
+        if self.smoothing == "auto":
+            counts += near.lacking(self.columns_, rows, self._groups)
+            return CountTables.shrunk(prior, counted_rows(counts, sides, near.k))
+        return CountTables.with_rows(prior, counted_rows(counts, sides, near.k), self.smoothing)
 
     def _predict_joint(self, X: Features) -> JointDistribution:
         counts = self.neighborhoods_.sums_around(X, self.columns_)
-        without, having = (_read(table, counts) for table in self.likelihood_)
-        having, without = having * self.prior_, without * (1 - self.prior_)
-        return FactorGraph.independent(self._log_marginals(having / (having + without)))
+        proba = CountTables(self.prior_, self.likelihood_).proba(counts)
+        return FactorGraph.independent(self._log_marginals(proba))
 
     def _log_marginals(self, proba: Floats) -> list[Floats]:
         """Log-tables (n, k_j) from the probabilities (n, w) of single labels."""
@@ -183,26 +203,3 @@ def _sampled(
             kept[:, j] = sample_weights(keys, side[:, j], _FEWEST)
     rows = np.flatnonzero((common > 0) | np.any([kept.any(axis=1) for kept in answer], axis=0))
     return rows, [kept[rows] for kept in answer]
-
-
-def _between(counts: Floats, k: int) -> tuple[npt.NDArray[np.intp], Floats]:
-    """Return the entry below each count, at most k - 1, and how far above it the count is."""
-    low = np.clip(np.floor(counts).astype(np.intp), 0, k - 1)
-    return low, np.clip(counts - low, 0.0, 1.0)
-
-
-def _histogram(counts: Floats, weights: Floats, k: int) -> Floats:
-    """Total weight (w, k + 1) of every count from 0 to k, for counts and weights (n, w)."""
-    w = counts.shape[1]
-    low, above = _between(counts, k)
-    cell = low + np.arange(w) * (k + 1)
-    total = np.bincount(cell.ravel(), (weights * (1 - above)).ravel(), minlength=w * (k + 1))
-    total = total + np.bincount(cell.ravel() + 1, (weights * above).ravel(), minlength=w * (k + 1))
-    return np.asarray(total, dtype=float).reshape(w, k + 1)
-
-
-def _read(table: Floats, counts: Floats) -> Floats:
-    """Return the entries of a table (w, k + 1) at counts (n, w)."""
-    low, above = _between(counts, table.shape[1] - 1)
-    column = np.arange(len(table))
-    return (1 - above) * table[column, low] + above * table[column, low + 1]

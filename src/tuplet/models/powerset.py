@@ -18,7 +18,6 @@ from tuplet.local.stacked import StackedModel
 from tuplet.local.temperature import with_probabilities
 from tuplet.models.base import JointClassifier
 from tuplet.models.prior import (
-    independent,
     least_mass,
     log_marginals,
     seen_combinations,
@@ -99,6 +98,8 @@ class PowersetClassifier(JointClassifier):
         else:
             self.unseen_mass_ = float(self.smoothing)
         self.log_marginals_ = log_marginals(self.label_counts_)
+        each = zip(self.log_marginals_, self.combinations_.T, strict=True)
+        self._product = np.exp(np.sum([log_p[labels] for log_p, labels in each], axis=0))
         self.model_ = StackedModel(self._of_combinations(seen.codes)).fit(
             X,
             np.zeros((len(codes), 0), dtype=np.intp),
@@ -125,15 +126,13 @@ class PowersetClassifier(JointClassifier):
         return estimator
 
     def _predict_joint(self, X: Features) -> JointDistribution:
-        cards = self.space_.cards
-        if len(self.combinations_) == math.prod(cards):  # a list of all of them needs no mixture
-            log_prior = independent(self.log_marginals_, 1).log_prob(self.combinations_[:, None])[:, 0]
-            proba = (1 - self.unseen_mass_) * self.model_.proba_blocks(X)(slice(0, n_rows(X)))
-            proba += self.unseen_mass_ * np.exp(log_prior)
-            return Atoms.from_weights(cards, self.combinations_, proba)
-        weights_of = self.model_.proba_blocks(X)
-        atoms = Atoms.from_blocks(cards, self.combinations_, n_rows(X), weights_of)
-        return with_unseen(atoms, self.unseen_mass_, self.log_marginals_)
+        cards, combinations, n = self.space_.cards, self.combinations_, n_rows(X)
+        if len(combinations) < math.prod(cards):
+            atoms = Atoms.from_blocks(cards, combinations, n, self.model_.proba_blocks(X))
+            return with_unseen(atoms, self.unseen_mass_, self.log_marginals_)
+        # A list of all combinations needs no mixture.
+        blocks = self.model_.proba_blocks(X, self.unseen_mass_ * self._product)
+        return Atoms.from_blocks(cards, combinations, n, blocks)
 
 
 def _require_few(n: int, n_combinations: int) -> None:

@@ -52,6 +52,7 @@ class PriorClassifier(JointClassifier):
         self.strategy = strategy
 
     _feature_form = "raw"
+    _judged_by_few_rows = False
 
     def _estimators(self, names: tuple[str, ...] | None = None) -> list[Any]:
         return []  # nothing looks at X, so anything goes

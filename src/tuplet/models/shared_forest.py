@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.ensemble import ExtraTreesClassifier
+from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 from sklearn.tree._tree import Tree
 
 from tuplet.core.exceptions import InputError
@@ -122,7 +122,8 @@ class SharedForestClassifier(JointClassifier):
         weight = np.ones(len(codes)) if sample_weight is None else sample_weight
         self._prior = [smoothed_frequencies(counts) for counts in self.label_counts_]
         filled = np.where(codes == UNKNOWN, [p.argmax() for p in self._prior], codes)
-        self.forest_ = seeded(clone(_forest(self.estimator, X)), int(rng.integers(2**31 - 1)))
+        forest = _forest(self.estimator, X, self.space_.cards)
+        self.forest_ = seeded(clone(forest), int(rng.integers(2**31 - 1)))
         classes = self._classes_to_grow_on(filled)
         classes = classes if classes.shape[1] > 1 else classes[:, 0]
         _grow(self.forest_, X, classes, sample_weight, sum(self.space_.cards))
@@ -179,7 +180,8 @@ class SharedForestClassifier(JointClassifier):
 
         These forests have as many trees as a row has that were not grown on it.
         """
-        met, forest = np.zeros((len(some), len(self._patterns))), _forest(self.estimator, X)
+        met = np.zeros((len(some), len(self._patterns)))
+        forest = _forest(self.estimator, X, self.space_.cards)
         fewer = clone(forest).set_params(n_estimators=-(-forest.n_estimators // 3))
         for fold in inner_folds(X, codes, sample_weight, _N_FOLDS, groups=self._groups):
             part = clone(self).set_params(estimator=fewer)
@@ -278,10 +280,16 @@ class SharedForestClassifier(JointClassifier):
         return [(1 - share) * p + share * prior for p, prior in zip(marginals, self._prior, strict=True)]
 
 
-def _forest(given: Any, X: Features = None) -> Any:
-    """Return the forest that is grown, checked; X is needed for the size of the default."""
+def _forest(given: Any, X: Features = None, cards: tuple[int, ...] = ()) -> Any:
+    """Return the forest that is grown, checked; the default depends on X and the numbers of categories.
+
+    The Gini impurity of 0 and 1 is twice their variance, so with binary class variables regression trees have
+    the splits of classification trees, up to rounding. They take four fifths of the time with 6 variables and
+    three fifths with 40. With k categories variances of k columns are dearer than the impurity of one.
+    """
     if given is None:
-        forest = ExtraTreesClassifier(100, bootstrap=True, max_features=0.5, min_samples_leaf=2)
+        kind = ExtraTreesRegressor if cards and max(cards) == 2 else ExtraTreesClassifier
+        forest = kind(100, bootstrap=True, max_features=0.5, min_samples_leaf=2)
         if X is not None and X.shape[0] > _MOST_DRAWN:
             forest.set_params(max_samples=_MOST_DRAWN)
         if X is not None and X.shape[1] > 2 * _MOST_TRIED:

@@ -92,6 +92,8 @@ class PeerClassifier(JointClassifier):
     1
     """
 
+    _judged_by_few_rows = False  # peers stay as they are
+
     _parameters = declare(
         "estimator",
         multiclass=("same", None, Having("a classifier", "fit")),

@@ -49,6 +49,7 @@ OBJECTS: dict[str, str] = {
     "TableReader": "tuplet.space.features.reading:TableReader",
     "KeptColumn": "tuplet.space.features.reading:KeptColumn",
     "DroppedColumn": "tuplet.space.features.reading:DroppedColumn",
+    "RowNumbers": "tuplet.space.features.reading:RowNumbers",
     "DateParts": "tuplet.space.features.dates:DateParts",
     "WrittenNumbers": "tuplet.space.features.numerals:WrittenNumbers",
     "LabelRates": "tuplet.space.features.rates:LabelRates",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -44,10 +44,11 @@ class BeliefPropagation(Engine):
     max_iter : int
         Largest number of iterations; each sends all messages forth and back once.
     tol : float
-        A row has converged when no belief changes by more than this.
+        A row has converged when no belief changes by more than this; for sums of all weights, as log_prob
+        needs them, by more than its power 2/3.
     damping : float
-        Share of the old message in the new one, in log space; from 0 up to, not including, 1. Rows whose
-        factors are all over pairs, without zeros, are damped only if they do not converge without it.
+        Share of the old message in the new one, from 0 up to, not including, 1. Rows whose factors are all
+        over pairs, without zeros, are damped only if they do not converge without it.
     chunk_cells : int
         Cells of the tables of one block of rows; bounds the memory of a query to a small multiple of it.
 
@@ -88,7 +89,8 @@ class BeliefPropagation(Engine):
 
     def log_partition(self, problem: Problem) -> Floats:
         """Bethe estimate of the log of the sum of all weights, (n,); see `Messages.log_partition`."""
-        run = self._run(problem)
+        # Where messages have converged the estimate is stationary: it changes by the square of their error.
+        run = replace(self, tol=max(self.tol, self.tol ** (2 / 3)))._run(problem)
         _warn_unless_converged([run.info])
         return run.log_partition
 

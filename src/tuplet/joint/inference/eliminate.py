@@ -269,7 +269,7 @@ def read_best(plan: Plan, forward: Forward, n_visible: int, k: int, n: int) -> t
     Fewer than k come back where there are fewer outcomes; impossible ones have regret minus infinity.
     """
     if k == 1:
-        return _read_single_best(plan, forward, n_visible, n), np.zeros((1, n))
+        return read_mode(plan, forward, n_visible, n)[0], np.zeros((1, n))
     rows = np.arange(n)
     score = np.zeros((1, n))
     live: dict[int, Codes] = {}  # values (beam, n) of the variables that a step to come looks at
@@ -290,15 +290,32 @@ def read_best(plan: Plan, forward: Forward, n_visible: int, k: int, n: int) -> t
     return _trace_back(history, score.shape, n_visible), score
 
 
-def _read_single_best(plan: Plan, forward: Forward, n_visible: int, n: int) -> Codes:
-    """Read the best outcome, (1, n, visible variables)."""
+def read_mode(
+    plan: Plan, forward: Forward, n_visible: int, n: int, with_lead: bool = False
+) -> tuple[Codes, Floats]:
+    """Read the best outcome, (1, n, visible variables), and its lead (n,) over the second, if asked for.
+
+    The second departs from the best one at some step, and the regret of the best way to do so is read there.
+    """
     codes: dict[int, Codes] = {}
-    rows = np.arange(n)
+    rows, lead = np.arange(n), np.full(n, np.inf)
     for i in reversed(range(len(plan.steps))):
         step = plan.steps[i]
-        if step.variable < n_visible:
-            codes[step.variable] = _gather(forward.tables[i], step, codes, (1, n), rows).argmax(axis=0)
-    return np.stack([codes[v] for v in range(n_visible)], axis=-1)
+        if step.variable >= n_visible:
+            continue
+        choices = _gather(forward.tables[i], step, codes, (1, n), rows)
+        codes[step.variable] = choices.argmax(axis=0)
+        if with_lead and len(choices) > 1:
+            np.minimum(lead, _gap(choices[:, 0]), out=lead)
+    return np.stack([codes[v] for v in range(n_visible)], axis=-1), lead
+
+
+def _gap(choices: Floats) -> Floats:
+    """Difference (n,) of the two largest of choices (card, n)."""
+    if len(choices) == 2:
+        return np.abs(choices[0] - choices[1])
+    second, first = np.partition(choices, len(choices) - 2, axis=0)[-2:]
+    return np.asarray(first - second)
 
 
 def _extend(score: Floats, choices: Floats, k: int) -> tuple[Floats, Codes, Codes]:

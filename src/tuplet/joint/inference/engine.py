@@ -184,6 +184,19 @@ class Exact(Engine):
             log_weight[rows] = (forward.log_value + regret).T
         return codes, log_weight, np.ones(problem.n, bool)
 
+    def mode_and_lead(self, problem: Problem) -> tuple[Codes, Floats, Floats]:
+        """Best outcomes (n, m), their log-weights (n,), and how much smaller the second largest are, (n,)."""
+        problem = problem.tabulated
+        plan = self.plan(problem, "the mode", maximum=True, keep=True)
+        codes = np.empty((problem.n, problem.n_visible), dtype=np.intp)
+        log_weight, lead = np.empty((2, problem.n))
+        for rows, scratch in self._chunks(plan, problem.n):
+            part = problem.rows(rows)
+            forward = eliminate.maximise(plan, part, scratch)
+            best, lead[rows] = eliminate.read_mode(plan, forward, problem.n_visible, part.n, with_lead=True)
+            codes[rows], log_weight[rows] = best[0], forward.log_value
+        return codes, log_weight, lead
+
     def sample(self, problem: Problem, size: int, rng: np.random.Generator) -> Codes:
         """See `Engine.sample`."""
         codes = np.empty((size, problem.n, problem.n_visible), dtype=np.intp)

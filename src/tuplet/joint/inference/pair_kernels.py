@@ -58,13 +58,15 @@ def _send(sums: Floats, arriving: Floats, damping: float, message: Floats, total
         for r in range(sums.shape[1]):
             ratio = sums[a, r] / sums[0, r]
             if damping > 0.0:
-                ratio *= (message[a - 1, r] / ratio) ** damping
+                ratio += damping * (message[a - 1, r] - ratio)
             message[a - 1, r] = ratio
             total[a, r] = arriving[a, r] * ratio
 
 
 @inner(fastmath=REORDERED)
-def _send_binary(t: Floats, one: Floats, other: Floats, to_one: Floats, to_other: Floats) -> None:
+def _send_binary(
+    t: Floats, one: Floats, other: Floats, damping: float, to_one: Floats, to_other: Floats
+) -> None:
     """Do the same for both messages of a table of two binary variables that all rows share, at once."""
     t00, t01, t10, t11 = t[0, 0], t[1, 0], t[2, 0], t[3, 0]
     for r in range(one.shape[1]):
@@ -72,6 +74,8 @@ def _send_binary(t: Floats, one: Floats, other: Floats, to_one: Floats, to_other
         b0, b1 = other[0, r], other[1, r] / to_other[0, r]
         first = (t10 * b0 + t11 * b1) / (t00 * b0 + t01 * b1)
         second = (t01 * a0 + t11 * a1) / (t00 * a0 + t10 * a1)
+        first += damping * (to_one[0, r] - first)
+        second += damping * (to_other[0, r] - second)
         to_one[0, r], to_other[0, r] = first, second
         one[1, r], other[1, r] = a1 * first, b1 * second
 
@@ -97,7 +101,7 @@ def _sweep(
     maximum: bool, damping: float, sent: Floats, totals: Floats, work: Floats,
 ) -> None:  # fmt: skip
     """Send all messages once, in order or against it; work (3, k, r) is scratch."""
-    n_pairs, binary = len(pairs), tables.shape[1] == 1 and not maximum and damping == 0.0
+    n_pairs, binary = len(pairs), tables.shape[1] == 1 and not maximum
     for step in range(n_pairs):
         f = step if forward else n_pairs - 1 - step
         one, other = pairs[f, 0], pairs[f, 1]
@@ -108,7 +112,7 @@ def _sweep(
         )
         table = tables[cells[f] : cells[f + 1]]
         if binary and len(at_one) == 2 and len(at_other) == 2:
-            _send_binary(table, at_one, at_other, to_one, to_other)
+            _send_binary(table, at_one, at_other, damping, to_one, to_other)
             continue
         from_one, from_other = work[0, : len(at_one)], work[1, : len(at_other)]
         _arrive(at_one, to_one, from_one)
@@ -194,7 +198,7 @@ def settle_pairs(
     maximum : bool
         Whether to maximise instead of to sum.
     damping : float
-        Share of the old message in the new one, in log space.
+        Share of the old message in the new one.
     tol : float
         Largest change of a belief at which a row has converged.
     max_iter : int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, final
+from typing import Any, Literal, final
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from tuplet.local.onehot import OneHot
 from tuplet.local.row_samples import sample_rows
 from tuplet.local.stacked import Link, fit_links, log_proba_alone
 from tuplet.models.base import JointClassifier
-from tuplet.models.neighborhoods import Neighborhoods
+from tuplet.models.neighborhoods import Neighborhoods, Positions
 from tuplet.space.features.encoding import ColumnChoices
 from tuplet.space.features.inputs import Features, n_rows, put_beside, take_rows
 
@@ -32,8 +32,8 @@ class InstanceLogisticClassifier(JointClassifier):
         Size k of a neighbourhood; all other rows where there are fewer.
     use_features : bool
         Whether the features themselves are used beside the shares: IBLR-ML+.
-    standardize : bool
-        Whether columns are scaled to unit variance before distances are taken.
+    standardize : "auto" or bool
+        Whether columns are scaled to unit variance before distances are taken; see `NeighborClassifier`.
     n_learned : int or None
         Training rows that the classifiers are fitted to, drawn at random where there are more, because the
         neighbourhood of each has to be found among all rows; None takes all.
@@ -70,7 +70,9 @@ class InstanceLogisticClassifier(JointClassifier):
            ['wet', 'umbrella']], dtype='<U8')
     """
 
-    _parameters = declare("columns estimator n_neighbors standardize n_learned n_jobs", use_features=bool)
+    _parameters = declare(
+        "columns estimator n_neighbors n_learned n_jobs", use_features=bool, standardize=("auto", bool)
+    )
 
     def __init__(
         self,
@@ -78,7 +80,7 @@ class InstanceLogisticClassifier(JointClassifier):
         *,
         n_neighbors: int = 10,
         use_features: bool = False,
-        standardize: bool = True,
+        standardize: bool | Literal["auto"] = "auto",
         n_learned: int | None = 16_384,
         columns: ColumnChoices = None,
         n_jobs: int | None = None,
@@ -92,29 +94,41 @@ class InstanceLogisticClassifier(JointClassifier):
         self.n_jobs = n_jobs
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
+        weights = np.ones(len(codes)) if sample_weight is None else sample_weight
+        self.columns_ = OneHot.fit(codes, self.space_.cards, weights).columns(codes)
         near = Neighborhoods.fit(
             X,
             self.n_neighbors,
             sample_weight,
             standardize=self.standardize,
+            labels=self.columns_,
             n_jobs=self.n_jobs,
             groups=self._groups,
         )
         self.neighborhoods_ = near
-        self.columns_ = OneHot.fit(codes, self.space_.cards, near.weights).columns(codes)
         links = [Link(j, ()) for j in range(self.space_.n_variables)]
-        rows, weights = sample_rows(X, codes, sample_weight, self.n_learned)
-        inputs = self._inputs(take_rows(X, rows), near.sums_among_training(self.columns_, rows, self._groups))
+        rows, taken = sample_rows(X, codes, sample_weight, self.n_learned)
+        inputs = self._inputs(take_rows(X, rows), self._counts(rows))
         self.models_ = fit_links(
             links,
             inputs,
             codes[rows],
-            weights,
+            taken,
             space=self.space_,
             estimators=self._estimators(self.space_.names),
             n_jobs=self.n_jobs,
             groups=None if self._groups is None else self._groups[rows],
         )
+
+    def _counts(self, rows: Positions) -> Floats:
+        """Return how many neighbours of training rows (r,) have each label, as new rows would find it.
+
+        The correction is rounded: a fraction that depends on the label of the row would reveal it. It is not
+        zero where k is more than about half of the rows.
+        """
+        near = self.neighborhoods_
+        lacking = near.lacking(self.columns_, rows, self._groups)
+        return near.sums_among_training(self.columns_, rows, self._groups) + np.floor(lacking + 0.5)
 
     def _inputs(self, X: Features, counts: Floats) -> Features:
         """Return what the classifiers see, from counts (n, w) of the neighbours' labels."""

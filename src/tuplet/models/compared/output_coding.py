@@ -13,6 +13,8 @@ from typing import Any, NamedTuple, final
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+from scipy.optimize import brentq
+from scipy.special import expit
 from sklearn.utils import Tags
 
 from tuplet.core.exceptions import ConvergenceWarning, InputError, IntractableError
@@ -24,12 +26,14 @@ from tuplet.joint.graph import FactorGraph
 from tuplet.joint.inference.belief import BeliefPropagation
 from tuplet.joint.inference.engine import Engine, Exact
 from tuplet.joint.inference.factor import Factor
+from tuplet.local.cross_fitting import Positions, cross_fit, inner_folds
 from tuplet.local.logistic import fit_scaler
+from tuplet.local.smoothing import smoothed_frequencies
 from tuplet.local.stacked import Link, fit_links, log_proba_alone
 from tuplet.models.base import JointClassifier
 from tuplet.models.prior import bounded_joint
 from tuplet.space.features.encoding import ColumnChoices
-from tuplet.space.features.inputs import Features, as_matrix, n_rows, require_size
+from tuplet.space.features.inputs import Features, as_matrix, n_rows, require_size, take_rows
 
 _EXACT_LABELS = 18
 """Labels beyond which queries are approximate, unless an engine is given: 2^18 cells for each row."""
@@ -39,6 +43,9 @@ _MOST_LABELS = 120
 
 _PENALTIES = (0.01, 0.1, 1.0, 10.0, 100.0, 1e3, 1e4, 1e5)
 """Penalties that are tried for the regression of labels on features."""
+
+_N_FOLDS = 3
+"""Folds that temper the decoder."""
 
 _SWEEPS = 200
 """Largest number of sweeps of coordinate ascent over the labels."""
@@ -92,17 +99,24 @@ class OutputCodingClassifier(JointClassifier):
         Of the labels on x; the codes' predictions follow from it, because they are linear in the labels.
     models_ : list of StackedModel
         The labels' own classifiers.
+    decoder_share_ : float
+        Share b of the decoder's scores in log p(y | x).
 
     Notes
     -----
     The decoder is the graphical model
 
-        log p(y | x) = label_weight * sum_j log p_j(y_j | x) - sum_k (v_k y - v_k f(x))^2 / (2 s_k^2) + const,
+        s(y) = label_weight * sum_j log p_j(y_j | x) - sum_k (v_k y - v_k f(x))^2 / (2 s_k^2),
 
     a Bernoulli potential for each label and a Gaussian one for each code. It is a pairwise field, and
     decisions maximise it exactly where `engine` is exact (the paper decodes by mean fields). Its
-    probabilities count the information of x twice, once by the labels and once by the codes, so they are
-    more extreme than they should be; every prediction has a note on it.
+    probabilities count the information of x twice, once by the labels and once by the codes, so they would
+    be more extreme than they should be. So its scores are mixed with the training frequencies f of labels:
+
+        log p(y | x) = b s(y) + (1 - b) sum_j log f_j(y_j) + const,
+
+    where b, from 0 to 1, makes each label of a held-out row most probable given the others (Besag's
+    pseudo-likelihood, which needs no sum over all label vectors).
 
     The codes are the eigenvectors of the metric Q = sum_k v_k v_k' that `fit_metric` finds, scaled by the
     roots of its eigenvalues. This is a reconstruction: the max-margin criterion, its form as metric
@@ -165,29 +179,20 @@ class OutputCodingClassifier(JointClassifier):
 
     @property
     def _note(self) -> str:
-        return "a decoder's scores, which count x twice: bolder than probabilities"
+        return "scores of a decoder, tempered by held-out rows"
 
     # -- fitting ------------------------------------------------------------------------------------------
 
     def _fit(self, X: Features, codes: Codes, sample_weight: Floats | None) -> None:
         self._require_binary()
         self._require_few_labels()
-        links = [Link(j, ()) for j in range(self.space_.n_variables)]
-        self.models_ = fit_links(
-            links,
-            X,
-            codes,
-            sample_weight,
-            space=self.space_,
-            estimators=self._estimators(self.space_.names),
-            n_jobs=self.n_jobs,
-            groups=self._groups,
-        )
+        self.models_ = self._fit_labels(X, codes, np.arange(len(codes)), sample_weight)
         weights = np.ones(len(codes)) if sample_weight is None else sample_weight
         varies = [len(np.unique(code[code != UNKNOWN])) > 1 for code in codes.T]
         self.coded_ = np.flatnonzero(varies)
         self.scaler_ = fit_scaler(as_matrix(X, "Codes of labels"), sample_weight)
         self._learn_codes(self._numbers(X), codes[:, self.coded_], weights)
+        self.decoder_share_ = self._learn_share(X, codes, sample_weight)
 
     def _require_binary(self) -> None:
         wide = [name for name, card in zip(self.space_.names, self.space_.cards, strict=True) if card > 2]
@@ -230,14 +235,64 @@ class OutputCodingClassifier(JointClassifier):
         # Covariances of labels that are known in different rows need not be those of any vector.
         self.code_variances_ = np.maximum(spread, 1e-3 * (self.codes_**2).sum(axis=1))
 
+    def _learn_share(self, X: Features, codes: Codes, sample_weight: Floats | None) -> float:
+        """Return the share of the decoder's scores with which held-out labels are most probable."""
+        held = cross_fit(
+            inner_folds(X, codes, sample_weight, _N_FOLDS, self.space_, groups=self._groups),
+            lambda rows, weights: self._fit_labels(X, codes, rows, weights),
+            lambda models, rows: self._label_logits(models, take_rows(X, rows)),
+        )
+        if not held.predictions or not len(self.coded_):
+            return 1.0
+        coded, precision = codes[held.rows][:, self.coded_], self._precision()
+        near = self.regression_.unseen[held.rows]
+        others = np.where(coded == UNKNOWN, near, coded)
+        own = np.vstack(held.predictions)[:, self.coded_]
+        scores = own + near @ precision - 0.5 * np.diag(precision)
+        scores -= others @ (precision - np.diag(np.diag(precision)))
+        base = self._log_frequencies()[self.coded_]
+        weight = np.ones(len(coded)) if held.weights is None else held.weights
+        return best_share(scores, base[:, 1] - base[:, 0], coded, weight)
+
+    def _fit_labels(self, X: Features, codes: Codes, rows: Positions, weights: Floats | None) -> list[Any]:
+        """Fit the labels' own classifiers to some rows."""
+        return fit_links(
+            [Link(j, ()) for j in range(self.space_.n_variables)],
+            take_rows(X, rows),
+            codes[rows],
+            weights,
+            space=self.space_,
+            estimators=self._estimators(self.space_.names),
+            n_jobs=self.n_jobs,
+            groups=None if self._groups is None else self._groups[rows],
+        )
+
+    def _label_logits(self, models: list[Any], X: Features) -> Floats:
+        """Return the weighted log-odds (n, m) of the labels by their own classifiers; 0 of constant ones."""
+        tables = log_proba_alone(models, X)
+        odds = [table[:, -1] - table[:, 0] for table in tables]
+        return np.asarray(self.label_weight * np.column_stack(odds))
+
+    def _precision(self) -> Floats:
+        return (self.codes_.T / self.code_variances_) @ self.codes_
+
+    def _log_frequencies(self) -> Floats:
+        """Return the log-frequencies (m, 2) of the labels, zeros in the second column of constant ones."""
+        rows = [np.log(smoothed_frequencies(counts)) for counts in self.label_counts_]
+        return np.array([[row[0], row[1] if len(row) > 1 else 0.0] for row in rows])
+
     # -- prediction ---------------------------------------------------------------------------------------
 
     def _predict_joint(self, X: Features) -> JointDistribution:
-        tables = [self.label_weight * table.T for table in log_proba_alone(self.models_, X)]
-        precision = (self.codes_.T / self.code_variances_) @ self.codes_
-        pull = self.regression_.predict(self._numbers(X)) @ precision - 0.5 * np.diag(precision)
+        share = self.decoder_share_
+        tables = [share * self.label_weight * table.T for table in log_proba_alone(self.models_, X)]
+        precision = share * self._precision()
+        predicted = np.clip(self.regression_.predict(self._numbers(X)), 0.0, 1.0)
+        pull = predicted @ precision - 0.5 * np.diag(precision)
         for place, j in enumerate(self.coded_):
             tables[j][1] += pull[:, place]
+        for table, log_frequencies in zip(tables, self._log_frequencies(), strict=True):
+            table += (1.0 - share) * log_frequencies[: len(table), None]
         factors = [Factor((j,), table) for j, table in enumerate(tables)]
         factors += self._pairs(precision)
         graph = FactorGraph(self.space_.cards, factors, n=n_rows(X), engine=self._engine())
@@ -261,6 +316,34 @@ class OutputCodingClassifier(JointClassifier):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
+
+
+def best_share(scores: Floats, base: Floats, codes: Codes, weights: Floats) -> float:
+    """Return the b in [0, 1] with which log-odds b * scores + (1 - b) * base make labels most probable.
+
+    Parameters
+    ----------
+    scores : array, shape (n, m)
+    base : array, shape (m,)
+    codes : array of int, shape (n, m)
+        0, 1, or `UNKNOWN`.
+    weights : array, shape (n,)
+
+    Examples
+    --------
+    >>> codes = np.array([[1], [1], [1], [0]])
+    >>> round(best_share(np.full((4, 1), 2 * np.log(3)), np.zeros(1), codes, np.ones(4)), 3)
+    0.5
+    """
+    known = codes != UNKNOWN
+    difference, weight = scores - base, np.where(known, weights[:, None], 0.0)
+
+    def slope(b: float) -> float:
+        return float((weight * (codes - expit(base + b * difference)) * difference).sum())
+
+    if slope(0.0) <= 0.0:  # the log-likelihood is concave in b
+        return 0.0
+    return 1.0 if slope(1.0) >= 0.0 else float(brentq(slope, 0.0, 1.0, xtol=1e-6))
 
 
 # -- regression of the labels ------------------------------------------------------------------------------

@@ -63,8 +63,8 @@ class StackedFeaturesClassifier(JointClassifier):
 
     Examples
     --------
-    >>> X = [[0.0], [0.1], [0.2], [0.3], [1.0], [1.1], [1.2], [1.3]]
-    >>> y = [["dry", "hat"]] * 4 + [["wet", "umbrella"]] * 3 + [["wet", "hat"]]
+    >>> X = [[0.0], [0.1], [0.2], [0.3], [1.0], [1.1], [1.2], [1.3]] * 2
+    >>> y = ([["dry", "hat"]] * 4 + [["wet", "umbrella"]] * 3 + [["wet", "hat"]]) * 2
     >>> StackedFeaturesClassifier(n_folds=2).fit(X, y).predict([[0.05], [1.05]])
     array([['dry', 'hat'],
            ['wet', 'umbrella']], dtype='<U8')

@@ -20,6 +20,9 @@ from tuplet.space.features.inputs import Features, take_rows
 _LEAST = 1e-3
 """Scores are cut to stay so far inside of 0 and 1 before they are read as probabilities."""
 
+_SHARES, _N_FOLDS = (0.0, 0.25, 0.5, 0.75, 1.0), 3
+"""Shares of learned weights that are tried, and the folds that choose one."""
+
 _ITERATIONS, _TOLERANCE = 500, 1e-6
 
 
@@ -51,6 +54,9 @@ class WeightedStackingClassifier(JointClassifier):
     first_ : IndependentClassifier
     weights_ : array, shape (K, K)
         Column c holds the weights of category c of all variables, side by side.
+    learned_share_ : float
+        Share of the learned weights in `weights_`; the rest is that of the first layer alone. Weights of
+        rows held out choose it: K weights for each category need more rows than there may be.
 
     Notes
     -----
@@ -103,13 +109,29 @@ class WeightedStackingClassifier(JointClassifier):
             lambda layer, rows: np.hstack(layer._joint_of(take_rows(X, rows)).marginals()),
         )
         self.first_ = self._first(X, codes, sample_weight, groups)
-        self.weights_ = np.eye(sum(self.space_.cards))
+        self.weights_, self.learned_share_ = np.eye(sum(self.space_.cards)), 0.0
         if held.predictions:
             Z = np.vstack(held.predictions)
             Y = self._one_hot(codes[held.rows], Z)
-            self.weights_ = stacking_weights(
-                Z, Y, held.weights, correlation=self.correlation, sparsity=self.sparsity
-            )
+            self.learned_share_ = self._share(Z, Y, held.weights, codes[held.rows])
+            self.weights_ = self._mixed(self._learned(Z, Y, held.weights), self.learned_share_)
+
+    def _learned(self, Z: Floats, Y: Floats, weights: Floats | None) -> Floats:
+        return stacking_weights(Z, Y, weights, correlation=self.correlation, sparsity=self.sparsity)
+
+    def _mixed(self, learned: Floats, share: float) -> Floats:
+        return (1.0 - share) * np.eye(len(learned)) + share * learned
+
+    def _share(self, Z: Floats, Y: Floats, weights: Floats | None, codes: Codes) -> float:
+        """Return the share of learned weights with which rows of Z (r, K) are predicted best, held out."""
+        folds = inner_folds(Z, codes, weights, _N_FOLDS)
+        totals = np.zeros(len(_SHARES))
+        for fold in folds:
+            learned = self._learned(Z[fold.train], Y[fold.train], fold.train_weight)
+            for place, share in enumerate(_SHARES):
+                tables = self._tables(Z[fold.test] @ self._mixed(learned, share))
+                totals[place] += fold.test_weight @ _own_log_prob(tables, codes[fold.test])
+        return float(_SHARES[int(np.argmax(totals))])
 
     def _first(self, X: Features, codes: Codes, weights: Any, groups: Codes | None) -> IndependentClassifier:
         model = IndependentClassifier(self.estimator, n_jobs=self.n_jobs)
@@ -126,8 +148,20 @@ class WeightedStackingClassifier(JointClassifier):
 
     def _predict_joint(self, X: Features) -> JointDistribution:
         scores = np.hstack(self.first_._joint_of(X).marginals()) @ self.weights_
+        return FactorGraph.independent(self._tables(scores))
+
+    def _tables(self, scores: Floats) -> list[Floats]:
+        """Return scores (n, K) as log-probabilities (n, k_j) of each variable."""
         tables = split_categories(np.clip(scores, _LEAST, 1 - _LEAST), self.space_.cards)
-        return FactorGraph.independent(bounded_tables(tables, self.label_counts_))
+        return bounded_tables(tables, self.label_counts_)
+
+
+def _own_log_prob(tables: list[Floats], codes: Codes) -> Floats:
+    """Return the log-probabilities (n,) of codes (n, m) by tables (n, k_j); missing ones are left out."""
+    total, rows = np.zeros(len(codes)), np.arange(len(codes))
+    for table, column in zip(tables, codes.T, strict=True):
+        total += np.where(column == UNKNOWN, 0.0, table[rows, column])
+    return total
 
 
 def label_similarity(Y: Floats, weights: Floats) -> Floats:

@@ -66,6 +66,8 @@ class ProbitModel(JointClassifier):
     A subclass defines `_mean_settings`; its `_predictors` may transform the features.
     """
 
+    _judged_by_few_rows = False  # its draws are of the posterior, and take long
+
     _parameters = declare(
         "columns n_chains random_state n_jobs progress",
         n_burn=Whole(at_least=0),
@@ -328,8 +330,8 @@ def _require_few(m: int, correlation: Correlation, model: str) -> None:
         raise IntractableError(
             f"{model}: {m} class variables have {m * (m - 1) // 2:,} correlations, of which"
             f" correlation={correlation!r} draws every one; beyond {_MOST_LABELS} class variables chains"
-            " take hours and do not converge. Use correlation='factors' or 'identity', or TreeClassifier,"
-            " ChainClassifier or SharedForestClassifier."
+            " take hours and do not converge. Use TreeClassifier, ChainClassifier or SharedForestClassifier;"
+            " or correlation='identity', or 'factors' with longer chains."
         )
 
 
@@ -393,14 +395,11 @@ def _warn_of_odd_labels(codes: Codes, space: ClassSpace, model: str) -> None:
 
 def _twins(codes: Codes) -> list[tuple[int, int]]:
     """Return pairs of varying columns that always agree, or never do, where both are known."""
-    found = []
-    for i in range(codes.shape[1]):
-        for j in range(i):
-            known = (codes[:, i] != UNKNOWN) & (codes[:, j] != UNKNOWN)
-            a, b = codes[known, i], codes[known, j]
-            if len(a) > 1 and np.ptp(a) and (np.array_equal(a, b) or np.array_equal(a, 1 - b)):
-                found.append((j, i))
-    return found
+    high, low = (codes == 1).astype(float), (codes == 0).astype(float)
+    both, neither, first, second = high.T @ high, low.T @ low, high.T @ low, low.T @ high
+    alike = (first + second == 0) & (both > 0) & (neither > 0)
+    opposed = (both + neither == 0) & (first > 0) & (second > 0)
+    return [(int(j), int(i)) for i, j in zip(*np.nonzero(np.tril(alike | opposed, -1)), strict=True)]
 
 
 def _digest_of(*arrays: Any) -> str:

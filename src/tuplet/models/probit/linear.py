@@ -55,9 +55,11 @@ class ProbitClassifier(ProbitModel):
     from which the latent variables follow by sequential conditioning; chains start near the posterior mode.
     Beyond, or with `correlation="metropolis"`, they are drawn one after the other given the latent variables.
 
-    Coefficients of standardised predictors have a standard normal prior, which keeps them finite where labels
-    are separable. Class variables, missing labels,
-    weights and interrupts are treated as in `ProbitForestClassifier`.
+    The coefficients of a label have a normal prior with one scale for all standardised predictors. It is
+    estimated from the label before sampling (empirical Bayes; the prior of the scale is half-Cauchy with
+    median 1 / sqrt(p) for p predictors), so that many predictors of little use cost little. It is at most 3,
+    which keeps coefficients finite where labels are separable. Class variables, missing labels, weights and
+    interrupts are treated as in `ProbitForestClassifier`.
 
     Examples
     --------

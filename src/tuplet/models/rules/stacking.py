@@ -143,6 +143,7 @@ class RuleStackingClassifier(ChangeableRules, JointClassifier):
     _feature_form = "raw"  # each classifier has its own view of the columns
     _keeps_frames = True
     _takes_unlabelled = True  # rules may determine them
+    _judged_by_few_rows = False  # what rules exclude stays impossible
 
     def __init__(
         self,

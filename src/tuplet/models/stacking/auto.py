@@ -122,6 +122,7 @@ class AutoJointClassifier(JointClassifier):
     _feature_form = "raw"  # each model has its own view of them
     _keeps_frames = True
     _drops_unweighted = False  # cv may name rows by position
+    _judged_by_few_rows = False  # each fit would take the whole time
 
     def __init__(
         self,

@@ -25,6 +25,7 @@ from tuplet.local.penalties import (
     best_on_grid,
     choose_strength,
     fold_shares,
+    log_prior,
     nearest_on_grid,
 )
 from tuplet.local.row_samples import SAMPLE_SIZE, sample_rows
@@ -223,14 +224,23 @@ class EdgeLearner:
         def score(C_shared: float, C_shift: float) -> float:
             return float(self._score(self.rows.weight, edges, alone, C_shared, C_shift).given[edges].sum())
 
+        usual = GRID[max(nearest_on_grid(base) - 1, 0)]
+
         def best_shift(start: float) -> float:
             if shift != "auto":
                 return float(shift)
-            return best_on_grid(lambda value: score(base, value), GRID, nearest_on_grid(start))
+            return best_on_grid(
+                lambda value: score(base, value) + log_prior(value, usual), GRID, nearest_on_grid(start)
+            )
 
-        best = best_shift(GRID[max(nearest_on_grid(base) - 1, 0)])
+        def best_shared(start: float) -> float:
+            return best_on_grid(
+                lambda value: score(value, best) + log_prior(value, alone), GRID, nearest_on_grid(start)
+            )
+
+        best = best_shift(usual)
         if shared == "auto":
-            before, base = base, best_on_grid(lambda value: score(value, best), GRID, nearest_on_grid(base))
+            before, base = base, best_shared(base)
             best = best if base == before else best_shift(best)
         self._logits = {C: self._held_logits(C) for C in (alone, base)}
         return alone, base, best

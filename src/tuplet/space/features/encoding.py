@@ -99,7 +99,8 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):
 
     Left out are constant and empty columns; text that differs in 95 % of the rows, with a warning; and
     columns of many values that do not help to predict held-out labels. Of a text, up to 100 terms are used
-    that are correlated with a label. Integers that count the rows are kept, with a warning.
+    that are correlated with a label. Integers that count the rows are kept, with a warning; if
+    they are correlated with no label, numbers of new rows beyond those of the training rows are missing.
 
     Numbers as text may have a decimal comma, marks between thousands, a currency, or a percent sign (45% is
     0.45). One number that can be read in one way only decides for its column; if there is none, other columns

@@ -95,6 +95,33 @@ class DroppedColumn:
         return []
 
 
+@final
+@dataclass(frozen=True)
+class RowNumbers:
+    """Integers that number the training rows and are correlated with no label.
+
+    The numbers of new rows are mostly beyond those of all training rows, and a line through labels that do
+    not depend on them would be extrapolated; so they count as missing.
+
+    Parameters
+    ----------
+    low, high : int
+        The first and the last of the training rows.
+    """
+
+    low: int
+    high: int
+
+    def names(self, name: str) -> list[str]:
+        """Return the name of the column."""
+        return [name]
+
+    def read(self, column: pd.Series) -> list[Any]:
+        """Return the numbers (n,), NaN outside of the training range."""
+        values = column.to_numpy(dtype=float, na_value=np.nan)
+        return [np.where((values >= self.low) & (values <= self.high), values, np.nan)]
+
+
 @dataclass(frozen=True)
 class ReadColumn:
     """What a column was found to be.
@@ -306,17 +333,21 @@ def read_column(
         return ReadColumn("drop", DroppedColumn(), _EMPTY)
     found = kind_of(column)
     if found == "number":
-        return _number(column)
+        return _number(column, labels)
     return _date(column, labels, "dates") if found == "date" else _nominal(column, labels, text_is_discrete)
 
 
-def _number(column: pd.Series) -> ReadColumn:
+def _number(column: pd.Series, labels: LabelIndicators | None) -> ReadColumn:
     values = column.to_numpy()
     if len(values) > 1 and values[0] == values[-1] and (values == values[0]).all():
         return ReadColumn("drop", DroppedColumn(), f"constant, {values[0]}")
     if pd.api.types.is_bool_dtype(column.dtype):
         return ReadColumn("number", KeptColumn(), "booleans")
-    return ReadColumn("number", KeptColumn(), "numbers", _counter_warning(column))
+    warning = _counter_warning(column)
+    if warning and labels is not None and labels.correlated(column.to_numpy(dtype=float)[:, None])[0] <= 0:
+        reader = RowNumbers(int(column.min()), int(column.max()))
+        return ReadColumn("number", reader, "numbers of the rows, correlated with no label", warning)
+    return ReadColumn("number", KeptColumn(), "numbers", warning)
 
 
 def warn_of_counters(frame: pd.DataFrame) -> None:

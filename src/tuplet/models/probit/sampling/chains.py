@@ -90,7 +90,8 @@ class ChainPlan:
         cls, X: Floats, signs: Codes, means: MeanSettings, rule: CorrelationStep, *lengths: int
     ) -> ChainPlan:
         """Prepare rows X (n, d) with signs (q, n); lengths are `n_burn`, `n_draws` and `thin`."""
-        prepared, offsets = means.prepare(X), offsets_of(signs)
+        offsets = offsets_of(signs)
+        prepared = means.prepare(X, signs, offsets)
         moved: CorrelationStep | Together = rule
         together = isinstance(means, LinearSettings) and isinstance(rule, Hamiltonian | Identity)
         if together and len(signs) <= MOST_TOGETHER:

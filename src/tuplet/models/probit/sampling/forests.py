@@ -60,7 +60,7 @@ class ForestSettings:
         r = 4.0 if self.shrinkage is None else self.shrinkage
         return (3 / r) ** 2 / self.n_trees
 
-    def prepare(self, X: Floats) -> Floats:
+    def prepare(self, X: Floats, signs: Codes, offsets: Floats) -> Floats:
         """Return X (n, d): what stochtree makes of it does not travel to workers."""
         if len(X) < 3:
             raise InputError(f"Forests of probit models need at least 3 rows, found n_samples = {len(X)}.")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from tuplet.core.typing import Floats
+from tuplet.core.typing import Codes, Floats
+from tuplet.models.probit.sampling.design import LinearDesign
+from tuplet.models.probit.sampling.modes import estimate_scales
 
 
 class MeanBlocks(Protocol):
@@ -49,8 +50,8 @@ class MeanDraws(Protocol):
 class MeanSettings(Protocol):
     """Prior of the mean functions, and what makes them."""
 
-    def prepare(self, X: Floats) -> Any:
-        """Return what all chains need of rows X (n, d)."""
+    def prepare(self, X: Floats, signs: Codes, offsets: Floats) -> Any:
+        """Return what all chains need of rows X (n, d) with signs (q, n) and offsets (q,)."""
 
     def blocks(self, prepared: Any, q: int) -> MeanBlocks:
         """Make the blocks of q labels."""
@@ -61,80 +62,26 @@ class MeanSettings(Protocol):
 
 @dataclass(frozen=True)
 class LinearSettings:
-    """Prior of linear means: standard deviations of the slopes and of the intercept, around its offset."""
+    """Prior of linear means: standard deviations of the slopes and of the intercept, around its offset.
 
-    scale: float = 1.0
+    The slopes of standardised predictors of a label have one scale, which is estimated if it is None.
+    """
+
+    scale: float | None = None
     intercept_scale: float = 2.5
 
-    def prepare(self, X: Floats) -> LinearDesign:
+    def prepare(self, X: Floats, signs: Codes, offsets: Floats) -> LinearDesign:
         """Rotate the predictors X (n, d) once for all chains."""
-        return LinearDesign.make(X, self.scale, self.intercept_scale)
+        design = LinearDesign.make(X, len(signs), self.scale or 1.0, self.intercept_scale)
+        return design if self.scale else design.with_scales(estimate_scales(design, signs, offsets))
 
     def blocks(self, prepared: LinearDesign, q: int) -> LinearBlocks:
         """Make the blocks of q labels."""
-        return LinearBlocks(prepared, q)
+        return LinearBlocks(prepared)
 
     def collect(self, records: list[list[Floats]], n_features: int) -> LinearDraws:
         """Gather what the blocks recorded: a list of labels for each draw."""
         return LinearDraws(np.array(records, dtype=float))
-
-
-@dataclass(frozen=True)
-class LinearDesign:
-    """Predictors of linear means, rotated once so that coefficients given the variance are independent.
-
-    Means are `rotated` times positions, which are standard normal a priori. With more predictors than rows
-    there are as many positions as rows; the rows say nothing about the rest of the coefficients.
-
-    Parameters
-    ----------
-    rotated : float array (n, r)
-        Predictors with an intercept in front, times deviations and axes.
-    deviations : float array (d + 1,)
-        Prior standard deviations of the coefficients.
-    axes : float array (d + 1, r)
-        Orthonormal columns; coefficients are `deviations` times `axes` times positions, and, where r < d + 1,
-        times a standard normal vector that is orthogonal to the axes.
-    strengths : float array (r,)
-        Squared lengths of the columns of `rotated`.
-    """
-
-    rotated: Floats
-    deviations: Floats
-    axes: Floats
-    strengths: Floats
-
-    @classmethod
-    def make(cls, X: Floats, scale: float, intercept_scale: float) -> LinearDesign:
-        """Prepare standardised predictors X (n, d); the scales are prior standard deviations."""
-        full = _with_intercept(X)
-        deviations = np.full(full.shape[1], scale)
-        deviations[0] = intercept_scale
-        full *= deviations
-        if len(full) < full.shape[1]:
-            strengths, left = np.linalg.eigh(full @ full.T)
-            some = strengths > 1e-10 * strengths[-1]
-            strengths, left = strengths[some], left[:, some]
-            roots = np.sqrt(strengths)
-            return cls(left * roots, deviations, full.T @ (left / roots), strengths)
-        strengths, axes = np.linalg.eigh(full.T @ full)
-        return cls(full @ axes, deviations, axes, np.maximum(strengths, 0.0))
-
-    def take(self, rows: npt.NDArray[np.intp]) -> LinearDesign:
-        """Return the design with its rows in another order."""
-        return replace(self, rotated=np.ascontiguousarray(self.rotated[rows]))
-
-    def coefficients(self, positions: Floats, rng: np.random.Generator) -> Floats:
-        """Return coefficients (q, d + 1) of positions (q, r)."""
-        free = positions @ self.axes.T
-        if self.axes.shape[1] < len(self.axes):
-            other = rng.standard_normal(free.shape)
-            free += other - (other @ self.axes) @ self.axes.T
-        return free * self.deviations
-
-    def positions(self, coefficients: Floats) -> Floats:
-        """Return positions (q, r) of coefficients (q, d + 1)."""
-        return np.asarray(coefficients / self.deviations @ self.axes, dtype=float)
 
 
 class LinearBlocks:
@@ -142,23 +89,27 @@ class LinearBlocks:
 
     is_cheap = True
 
-    def __init__(self, design: LinearDesign, q: int) -> None:
+    def __init__(self, design: LinearDesign) -> None:
         self.design = design
-        self.position: Floats = np.zeros((q, len(design.strengths)))
+        self.position: Floats = np.zeros_like(design.deviations)
 
     def step(self, target: Floats, covariance: Floats, rng: np.random.Generator) -> Floats:
         """See `MeanBlocks.step`."""
-        # Along the axes of the covariance and of the design, all positions are independent.
-        variances, axes = np.linalg.eigh(covariance)
-        variances = np.maximum(variances, 1e-12)[:, None]
-        spread = 1 / (self.design.strengths / variances + 1)
-        centre = spread * (axes.T @ (target @ self.design.rotated)) / variances
-        self.position = axes @ (centre + np.sqrt(spread) * rng.standard_normal(centre.shape))
+        # Columns of the design are orthogonal, so positions of different columns are independent. The slopes
+        # of a label have one scale: the axes along which labels are independent are the same for all of them.
+        precision, design = np.linalg.inv(covariance), self.design
+        pull = precision @ (target @ design.rotated) * design.deviations
+        for columns in (slice(0, 1), slice(1, None)):
+            if pull[:, columns].size:
+                scales = design.deviations[:, columns][:, :1]
+                self.position[:, columns] = _draw_positions(
+                    scales * precision * scales.T, design.strengths[columns], pull[:, columns], rng
+                )
         return self.means()
 
     def means(self) -> Floats:
         """Return the means (q, n)."""
-        return np.asarray(self.position @ self.design.rotated.T, dtype=float)
+        return self.design.means(self.position)
 
     def settle(self) -> None:
         """See `MeanBlocks.settle`; linear means are the same from the beginning."""
@@ -171,6 +122,15 @@ class LinearBlocks:
         """Take the coefficients of a record; return the means (q, n)."""
         self.position = self.design.positions(np.array(records, dtype=float))
         return self.means()
+
+
+def _draw_positions(precision: Floats, strengths: Floats, pull: Floats, rng: np.random.Generator) -> Floats:
+    """Draw positions (q, r): column j has precision 1 + strengths_j precision and its pull."""
+    values, axes = np.linalg.eigh(precision)
+    spread = 1 / (1 + np.maximum(values, 0.0)[:, None] * strengths)
+    # The symmetric root does not depend on the signs of axes, which rounding may change.
+    noise = axes.T @ rng.standard_normal(pull.shape)
+    return np.asarray(axes @ (spread * (axes.T @ pull) + np.sqrt(spread) * noise), dtype=float)
 
 
 @dataclass(frozen=True)
@@ -200,10 +160,6 @@ class LinearDraws:
     def predict(self, X: Floats) -> Floats:
         """See `MeanDraws.predict`."""
         n_draws, q, width = self.coefficients.shape
-        flat = _with_intercept(X) @ self.coefficients.reshape(-1, width).T
+        full = np.concatenate([np.ones((len(X), 1)), X], axis=1)
+        flat = full @ self.coefficients.reshape(-1, width).T
         return np.ascontiguousarray(flat.reshape(len(X), n_draws, q).transpose(1, 0, 2))
-
-
-def _with_intercept(X: Floats) -> Floats:
-    """Put a column of ones in front of X."""
-    return np.concatenate([np.ones((len(X), 1)), X], axis=1)

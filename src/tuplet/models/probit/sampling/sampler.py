@@ -141,8 +141,10 @@ def _draw_latent(state: State, rng: np.random.Generator) -> State:
 
 
 def _move_together(state: State, rule: Together, rng: np.random.Generator) -> tuple[State, Info]:
+    blocks, adapting = state.blocks, state.adapting
+    correlation, means = rule.interweave(state.correlation, blocks, state.latent, state.means, rng, adapting)
     correlation, latent, means, accepted = rule.step(
-        state.correlation, state.blocks, state.signs, state.latent, state.means, rng, state.adapting
+        correlation, blocks, state.signs, state.latent, means, rng, adapting
     )
     return replace(state, correlation=correlation, latent=latent, means=means), Info(accepted)
 

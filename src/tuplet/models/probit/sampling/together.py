@@ -7,6 +7,10 @@ and with z no longer fixed, the density of coefficients and R is that of their p
 weights of all rows, smooth and nearly as wide as the posterior distribution. A Hamiltonian move leaves it
 unchanged; then z follows from u, and is drawn again given the rest before the next move.
 
+Given z, everything is drawn once as well, before each such move, which costs next to nothing: directions in
+which one of the two chains is slow are often those in which the other is not (Y. Yu, X.-L. Meng, Journal of
+Computational and Graphical Statistics 20, 2011, call it interweaving).
+
 The order in which labels are visited may differ between rows, if it does not change along the chain. What is
 visited later says nothing about what came before, so labels that are nearly sure come last: their e, which
 would matter to the others only if R were what it is not, are then not among what is given.
@@ -19,25 +23,26 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import log_ndtr
 
 from tuplet.core.typing import Codes, Floats
 from tuplet.joint.ghk_kernels import find_points, follow_points, slope_orthants
-from tuplet.models.probit.sampling.correlation import Hamiltonian, StepSize
+from tuplet.models.probit.sampling.correlation import Hamiltonian, HamiltonianState, StepSize
 from tuplet.models.probit.sampling.correlation_kernels import carry_slope
-from tuplet.models.probit.sampling.means import LinearDesign
+from tuplet.models.probit.sampling.design import LinearDesign
+from tuplet.models.probit.sampling.modes import curvature_roots, find_modes, hazard, information_of, times
 
 _SURE = 1.0
 """Size of a mean from which a label is visited late."""
 
-_N_EXPECTED, _N_NEWTON = 15, 6
-"""Steps of the expectation-maximisation algorithm and of Newton's method that chains start from."""
-
-_MOST_DENSE = 200
-"""Positions of a label up to which their curvature is a matrix, rather than its diagonal."""
-
 _FIRST_SIZE, _ACCEPTANCE = 0.05, 0.6
 """First step size, and the share of accepted trajectories to which it is adapted."""
+
+_GIVEN = 0.3
+"""First step size of moves of R given the latent variables, times the root of the number of rows."""
+
+_FARTHER = 2.0
+"""Steps of the free numbers of R, relative to those of positions. Given u, the density of R is much narrower
+than the posterior one; trajectories that end beyond its centre make up for some of that."""
 
 _PSEUDO = 20
 """Weight of the first guess of the masses, in steps."""
@@ -51,6 +56,7 @@ class TogetherState:
     theta: Floats
     size: StepSize
     masses: Floats  # (q r + len(theta),) mean squared slopes of positions and of free numbers
+    given: StepSize  # of moves of R given the latent variables
 
 
 @dataclass(frozen=True)
@@ -116,34 +122,53 @@ class Together:
     roots: Floats
     theta: Floats
     masses: Floats
-    n_steps: int = 4
+    n_steps: int = 3
 
     @classmethod
     def make(cls, rule: Hamiltonian | None, design: LinearDesign, signs: Codes, offsets: Floats) -> Together:
         """Start near the mode of labels without correlations; signs (q, n)."""
-        positions, means = _maximise(design, signs, offsets)
+        positions, means = find_modes(design, signs, offsets)
         groups = RowGroups.make(means)
-        weights = _weights(means, signs)
+        weights = information_of(means, signs)
         theta, masses = np.zeros(0), np.ones(positions.size)
         if rule is not None:
             matrix, information = _first_correlation(means, signs, weights)
             theta = rule.free_of(matrix)
             masses = np.concatenate([masses, rule.per_number(1 + information)])
-        roots = _roots(design, weights)
+        roots = curvature_roots(design, weights)
         return cls(rule, groups, design.take(groups.rows), offsets, positions, roots, theta, masses)
 
     def start(self, q: int, n: int, rng: np.random.Generator) -> TogetherState:
         """Return a state near the mode of pairs of labels."""
         spread = self.masses[self.positions.size :] ** -0.5
         theta = self.theta + spread * rng.standard_normal(len(self.theta))
+        size = StepSize.start(_FIRST_SIZE, _ACCEPTANCE)
         return TogetherState(
-            self._matrix(theta), theta, StepSize.start(_FIRST_SIZE, _ACCEPTANCE), self.masses
+            self._matrix(theta), theta, size, self.masses, StepSize.start(_GIVEN / math.sqrt(n))
         )
 
     def begin(self, blocks: Any, rng: np.random.Generator) -> Floats:
         """Put `LinearBlocks` near the mode, and return the means (q, n)."""
-        blocks.position = self.positions + _times(self.roots, rng.standard_normal(self.positions.shape))
+        blocks.position = self.positions + times(self.roots, rng.standard_normal(self.positions.shape))
         return blocks.means() + self.offsets[:, None]
+
+    def interweave(
+        self,
+        state: TogetherState,
+        blocks: Any,
+        latent: Floats,
+        means: Floats,
+        rng: np.random.Generator,
+        adapting: bool,
+    ) -> tuple[TogetherState, Floats]:
+        """Move R and `LinearBlocks` given the latent variables (q, n); return the state and the means."""
+        if self.rule is not None:
+            residuals = latent - means
+            given = HamiltonianState(state.matrix, state.theta, state.given)
+            given, _ = self.rule.step(given, residuals @ residuals.T, latent.shape[1], rng, adapting)
+            state = replace(state, matrix=given.matrix, theta=given.theta, given=given.size)
+        offsets = self.offsets[:, None]
+        return state, blocks.step(latent - offsets, state.matrix, rng) + offsets
 
     def step(
         self,
@@ -209,12 +234,12 @@ class _Surface:
     def position(self, at: Floats) -> Floats:
         """Return the positions (q, r) of a place."""
         numbers = at[: self.origin.size].reshape(self.origin.shape)
-        return self.origin + _times(self.rule.roots, numbers)
+        return self.origin + times(self.rule.roots, numbers)
 
     def value(self, at: Floats) -> _Place:
         rule, groups = self.rule, self.rule.groups
         position, theta = self.position(at), at[rule.positions.size :]
-        np.matmul(position, rule.design.rotated.T, out=self.means)
+        rule.design.means(position, out=self.means)
         np.add(self.means, rule.offsets[:, None], out=self.means)
         matrix = rule._matrix(theta)
         matrix_slope = np.empty_like(matrix)
@@ -229,7 +254,7 @@ class _Surface:
             matrix_slope,
         )
         value -= 0.5 * float((position**2).sum())
-        slope = [_times(rule.roots, self.slopes @ rule.design.rotated - position, transposed=True).ravel()]
+        slope = [times(rule.roots, rule.design.slopes(self.slopes) - position, transposed=True).ravel()]
         if rule.rule is not None and len(theta):
             prior, prior_slope = rule.rule.prior_of(theta, len(matrix))
             value += prior
@@ -255,6 +280,7 @@ def _trajectory(
     """Follow the Hamiltonian flow; return where it ends and the logarithm of the Metropolis ratio."""
     # A length that varies keeps trajectories from closing upon themselves.
     step = state.size.size(adapting) * rng.uniform(0.7, 1.3) / np.sqrt(state.masses)
+    step[surface.origin.size :] *= _FARTHER
     momentum = rng.standard_normal(len(at))
     start = here.value - 0.5 * float((momentum**2).sum())
     for _ in range(n_steps):
@@ -274,50 +300,9 @@ def _adapted(state: TogetherState, slope: Floats) -> TogetherState:
     return replace(state, masses=masses)
 
 
-def _maximise(design: LinearDesign, signs: Codes, offsets: Floats) -> tuple[Floats, Floats]:
-    """Return positions (q, r) near the mode of labels without correlations, and their means (q, n)."""
-    means = np.repeat(offsets[:, None], signs.shape[1], axis=1)
-    positions = np.zeros((len(signs), len(design.strengths)))
-    for _ in range(_N_EXPECTED):
-        expected = means - offsets[:, None] + signs * _hazard(signs * means)
-        positions = expected @ design.rotated / (design.strengths + 1)
-        means = positions @ design.rotated.T + offsets[:, None]
-    for _ in range(_N_NEWTON):
-        roots = _roots(design, _weights(means, signs))
-        slope = (signs * _hazard(signs * means)) @ design.rotated - positions
-        step = _times(roots, _times(roots, slope, transposed=True))
-        tried = (positions + step) @ design.rotated.T + offsets[:, None]
-        gain = (log_ndtr(signs * tried) - log_ndtr(signs * means)).sum(axis=1)
-        gain -= 0.5 * ((positions + step) ** 2 - positions**2).sum(axis=1)
-        better = gain[:, None] > 0
-        positions, means = positions + step * better, np.where(better, tried, means)
-    return positions, means
-
-
-def _weights(means: Floats, signs: Codes) -> Floats:
-    """Return how much labels of these means (q, n) say about them; nothing where they are not known."""
-    return np.where(signs == 0, 0.0, _hazard(means) * _hazard(-means))
-
-
-def _roots(design: LinearDesign, weights: Floats) -> Floats:
-    """Return roots of the inverse curvature of positions at rows of these weights (q, n)."""
-    r = len(design.strengths)
-    if r > _MOST_DENSE:
-        return (1 + weights.mean(axis=1)[:, None] * design.strengths) ** -0.5
-    curvature = [np.eye(r) + (design.rotated.T * each) @ design.rotated for each in weights]
-    return np.ascontiguousarray(np.linalg.inv(np.linalg.cholesky(curvature)).transpose(0, 2, 1))
-
-
-def _times(roots: Floats, numbers: Floats, transposed: bool = False) -> Floats:
-    """Multiply the numbers (q, r) of each label by its root, (q, r, r) or a diagonal (q, r)."""
-    if roots.ndim == 2:
-        return roots * numbers
-    return np.asarray(np.einsum("kji,kj->ki" if transposed else "kij,kj->ki", roots, numbers))
-
-
 def _first_correlation(means: Floats, signs: Codes, weights: Floats) -> tuple[Floats, Floats]:
     """Return a Newton step (q, q) of each correlation from zero, and the information that it rests on."""
-    residuals = signs * _hazard(signs * means)
+    residuals = signs * hazard(signs * means)
     information = weights @ weights.T
     matrix = np.clip((residuals @ residuals.T) / (1 + information), -0.9, 0.9)
     np.fill_diagonal(matrix, 1.0)
@@ -325,8 +310,3 @@ def _first_correlation(means: Floats, signs: Codes, weights: Floats) -> tuple[Fl
     if least < 0.1:  # towards the identity, as far as it takes
         matrix = np.eye(len(matrix)) + (matrix - np.eye(len(matrix))) * 0.9 / (1 - least)
     return matrix, information
-
-
-def _hazard(t: Floats) -> Floats:
-    """Return phi(t) / Phi(t)."""
-    return np.exp(-0.5 * t * t - log_ndtr(t)) / math.sqrt(2 * math.pi)
