@@ -491,7 +491,7 @@ def _other_texts(column: pd.Series, reader: WrittenNumbers) -> list[Any]:
 def _warn_of_style(column: pd.Series, learned: WrittenNumbers, used: WrittenNumbers) -> None:
     """Warn about rows to predict whose numbers are not written as those of the training rows."""
     odd = _other_texts(column, used)
-    if not odd and np.array_equal(*(reader.read(column)[0] for reader in (learned, used)), equal_nan=True):
+    if not odd and np.array_equal(learned.read(column)[0], used.read(column)[0], equal_nan=True):
         return
     values = odd or column.dropna().unique().tolist()
     effect = "count as missing" if odd else f"are read with {used}"
