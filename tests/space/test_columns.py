@@ -260,11 +260,26 @@ def test_numbers_without_marks_have_the_decimals_of_others():
 
 
 def test_numbers_that_are_written_in_another_way_than_in_training():
-    frame = pd.DataFrame({"a": ["1.234,5", "2"] * 20, "b": [0.5, 1.0] * 20})
+    frame = pd.DataFrame(
+        {
+            "a": ["1.234,5", "2"] * 20,
+            "n": ["1.234", "7"] * 20,
+            "p": ["€ 3,50", "€ 4"] * 20,
+            "b": [0.5, 1] * 20,
+        }
+    )
     encoder = FeatureEncoder(impute=False).fit(frame)
-    with pytest.warns(TupletWarning, match=r"'a' holds '1,234.5', which count as missing: its numbers were"):
-        answer = encoder.transform(pd.DataFrame({"a": ["1,234.5", "7,5"], "b": [1, 1]}))
-    np.testing.assert_array_equal(answer[:, 0], [np.nan, 7.5])
+    with pytest.warns(TupletWarning, match="'a' holds 'x', which count as missing: its numbers were written"):
+        answer = encoder.transform(pd.DataFrame({"a": ["x", "7,5"], "n": "2.500", "p": "€ 5", "b": 1}))
+    np.testing.assert_array_equal(answer[:, :3], [[np.nan, 2500, 5], [7.5, 2500, 5]])
+    with pytest.warns(TupletWarning) as caught:
+        answer = encoder.transform(pd.DataFrame({"a": ["9.45", "1"], "n": "3,105", "p": "$ 5.50", "b": 1}))
+    np.testing.assert_array_equal(answer[:, :3], [[9.45, 3105, np.nan], [1, 3105, np.nan]])
+    assert [str(each.message).partition(", which")[2].partition(":")[0] for each in caught] == [
+        " are read with decimal point",
+        " are read with commas between thousands",
+        " count as missing",
+    ]
 
 
 def test_one_number_far_down_decides_for_all():

@@ -105,7 +105,8 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):
     Numbers as text may have a decimal comma, marks between thousands, a currency, or a percent sign (45% is
     0.45). One number that can be read in one way only decides for its column; if there is none, other columns
     of text decide if they agree. Otherwise 1,234 is 1234 and 1.234 is 1.234, but € 1.234 is 1234, and 1,234%
-    is 0.01234. Numbers in another style than that of the training rows are missing, with a warning.
+    is 0.01234. New rows are read as the training rows were. If all their numbers have the other decimal mark,
+    they are read with that; other texts are missing. Both with a warning.
 
     Missing and new values of a category have zeros in all its columns, and new ones count as rare if there
     are rare ones. Categories come in the order that a pandas Categorical or a polars Enum declares,

@@ -220,11 +220,13 @@ class TableReader:
         return reader, reader._frame(X, [each.training for each in found])
 
     def read(self, X: pd.DataFrame) -> pd.DataFrame:
-        """Return rows of X, with the columns of `learn`, in numbers and categories."""
-        for reader, (name, column) in zip(self.readers, X.items(), strict=True):
-            if isinstance(reader, WrittenNumbers):
-                _warn_of_other_texts(str(name), column, reader)
-        return self._frame(X, [None] * len(self.readers))
+        """Return rows of X, with the columns of `learn`, in numbers and categories.
+
+        Numbers as text are read as those of the training rows, unless X has them with the other decimal mark.
+        """
+        learned = {j: reader for j, reader in enumerate(self.readers) if isinstance(reader, WrittenNumbers)}
+        readers = {**dict(enumerate(self.readers)), **_readers_of(X, learned)}
+        return replace(self, readers=tuple(readers.values()))._frame(X, [None] * len(readers))
 
     def _frame(self, X: pd.DataFrame, known: Sequence[list[Any] | None]) -> pd.DataFrame:
         """Return what columns of X become; `known` are those of training rows that no reader returns."""
@@ -464,15 +466,40 @@ def _as_text(style: NumberStyle) -> str:
     return f"numbers, written as text ({style})"
 
 
-def _warn_of_other_texts(name: str, column: pd.Series, reader: WrittenNumbers) -> None:
+def _readers_of(X: pd.DataFrame, learned: dict[int, WrittenNumbers]) -> dict[int, WrittenNumbers]:
+    """Return the readers of numbers as text, by position, for rows that may come from another country."""
+    columns = {j: X.iloc[:, j] for j in learned if kind_of(X.iloc[:, j]) == "nominal"}
+    if not any(_other_texts(column, learned[j]) for j, column in columns.items()):
+        return learned
+    found = {j: find_style(column.dropna().astype(str).unique().tolist()) for j, column in columns.items()}
+    marks = {style.reader.decimal for style in found.values() if style is not None and style.is_certain}
+    readers = {
+        j: style.with_decimal(*marks).reader
+        for j, style in found.items()
+        if len(marks) == 1 and style is not None and style.reader.unit == learned[j].unit
+    }
+    for j, column in columns.items():
+        _warn_of_style(column, learned[j], readers.get(j, learned[j]))
+    return {**learned, **readers}
+
+
+def _other_texts(column: pd.Series, reader: WrittenNumbers) -> list[Any]:
+    """Return the texts of a column that a reader does not read."""
+    return column[np.isnan(reader.read(column)[0]) & column.notna().to_numpy()].unique().tolist()
+
+
+def _warn_of_style(column: pd.Series, learned: WrittenNumbers, used: WrittenNumbers) -> None:
     """Warn about rows to predict whose numbers are not written as those of the training rows."""
-    odd = column[np.isnan(reader.read(column)[0]) & column.notna().to_numpy()].unique().tolist()
-    if odd:
-        warn_outside(
-            f"The column {name!r} holds {listing(odd[:3])}, which count as missing: its numbers were written"
-            f" with {reader} in the training rows.",
-            TupletWarning,
-        )
+    odd = _other_texts(column, used)
+    if not odd and np.array_equal(learned.read(column)[0], used.read(column)[0], equal_nan=True):
+        return
+    values = odd or column.dropna().unique().tolist()
+    effect = "count as missing" if odd else f"are read with {used}"
+    warn_outside(
+        f"The column {str(column.name)!r} holds {listing(values[:3])}, which {effect}: its numbers were"
+        f" written with {learned} in the training rows.",
+        TupletWarning,
+    )
 
 
 def _odd_values(column: pd.Series, reader: ColumnReader) -> list[Any]:
