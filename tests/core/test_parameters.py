@@ -18,7 +18,7 @@ from tuplet.core.parameters import FUNCTION, Having, Number, Whole, check_parame
 
 
 def public_estimators():
-    """Classes by name, without those of torch, whose other parameters are skorch's."""
+    """Classes by name, without those whose parameters are skorch's or those of a pipeline of scikit-learn."""
     found = {}
     for address in addresses():
         module = importlib.import_module(address)
@@ -27,6 +27,7 @@ def public_estimators():
             if inspect.isclass(kind) and issubclass(kind, BaseEstimator) and not inspect.isabstract(kind):
                 found[name] = kind
     found.pop("DeepClassifier", None)
+    found.pop("JointPipeline")
     return found
 
 

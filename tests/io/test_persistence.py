@@ -188,7 +188,7 @@ def test_estimators_of_scikit_learn_round_trip(estimator, tmp_path):
     X, Y = data(60)
     Y = Y[["rain", "late"]] if isinstance(estimator, LogisticRegression) else Y
     if isinstance(estimator, LogisticRegression):
-        estimator = clone(estimator).set_params(class_weight={0: 1.0, 1: 2.0})
+        estimator = clone(estimator).set_params(class_weight={"dry": 1.0, "wet": 2.0, False: 1.0, True: 1.5})
     fitted = IndependentClassifier(estimator).fit(X, Y)
     assert_same_predictions(fitted, through_a_file(fitted, tmp_path), X)
 

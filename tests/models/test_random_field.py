@@ -266,11 +266,11 @@ def test_values_that_no_row_shows_keep_the_share_of_a_pseudo_row():
 
 @pytest.mark.parametrize("settings", [{}, {"likelihood": "pseudo"}, {"edges": "tree", "pairwise": "linear"}])
 def test_constants_alone_leave_nothing_to_learn(settings):
-    model = RandomFieldClassifier(**settings).fit([[0.0], [1.0], [2.0]], [["a", 0], ["a", 0], ["a", 0]])
+    model = RandomFieldClassifier(**settings).fit(np.arange(18.0)[:, None], [["a", 0]] * 18)
     assert model.edges_ == []
     assert model.predict([[5.0]]).tolist() == [["a", 0]]
     field = model.predict_joint([[5.0]]).distribution.components[0]
-    assert field.marginals()[1][0, 1] == pytest.approx(1 / (1 + 5 * 4))  # odds of 1 to (N+k)(N+1)
+    assert field.marginals()[1][0, 1] == pytest.approx(1 / (1 + 20 * 19))  # odds of 1 to (N+k)(N+1)
 
 
 def test_edges_by_name_and_which_likelihood_is_chosen(monkeypatch):

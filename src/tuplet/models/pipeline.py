@@ -154,7 +154,7 @@ def joint_of(fitted: Any, X: Any) -> JointPrediction:
     --------
     >>> from sklearn.model_selection import GridSearchCV, KFold
     >>> from tuplet import ChainClassifier
-    >>> X, y = [[0], [1], [2], [3]], [[0, 1], [0, 1], [1, 0], [1, 1]]
+    >>> X, y = [[0], [1], [2], [3]] * 5, [[0, 1], [0, 1], [1, 0], [1, 1]] * 5
     >>> search = GridSearchCV(ChainClassifier(), {"order": [[0, 1], [1, 0]]}, cv=KFold(2)).fit(X, y)
     >>> joint_of(search, [[3]]).mode()
     array([[1, 1]])

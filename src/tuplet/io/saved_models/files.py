@@ -162,8 +162,9 @@ def save_model(model: Any, path: str | Path, *, trusted: Sequence[str | type] = 
     Examples
     --------
     >>> import tempfile
+    >>> from sklearn.naive_bayes import GaussianNB
     >>> from tuplet.models import ChainClassifier
-    >>> model = ChainClassifier().fit([[0], [1], [2], [3]], [[0, 1], [0, 1], [1, 0], [1, 1]])
+    >>> model = ChainClassifier(GaussianNB()).fit([[0], [1], [2], [3]], [[0, 1], [0, 1], [1, 0], [1, 1]])
     >>> path = Path(tempfile.mkdtemp()) / "model.tuplet"
     >>> save_model(model, path)
     >>> load_model(path).predict([[3]])

@@ -71,8 +71,8 @@ class WeightedStackingClassifier(JointClassifier):
 
     Examples
     --------
-    >>> X = [[0.0], [0.1], [0.2], [0.3], [1.0], [1.1], [1.2], [1.3]]
-    >>> y = [["dry", "hat"]] * 4 + [["wet", "umbrella"]] * 3 + [["wet", "hat"]]
+    >>> X = [[0.0], [0.1], [0.2], [0.3], [1.0], [1.1], [1.2], [1.3]] * 2
+    >>> y = ([["dry", "hat"]] * 4 + [["wet", "umbrella"]] * 3 + [["wet", "hat"]]) * 2
     >>> WeightedStackingClassifier(n_folds=2).fit(X, y).predict([[0.05], [1.05]])
     array([['dry', 'hat'],
            ['wet', 'umbrella']], dtype='<U8')
@@ -113,7 +113,8 @@ class WeightedStackingClassifier(JointClassifier):
         if held.predictions:
             Z = np.vstack(held.predictions)
             Y = self._one_hot(codes[held.rows], Z)
-            self.learned_share_ = self._share(Z, Y, held.weights, codes[held.rows])
+            some = None if groups is None else groups[held.rows]
+            self.learned_share_ = self._share(Z, Y, held.weights, codes[held.rows], some)
             self.weights_ = self._mixed(self._learned(Z, Y, held.weights), self.learned_share_)
 
     def _learned(self, Z: Floats, Y: Floats, weights: Floats | None) -> Floats:
@@ -122,9 +123,11 @@ class WeightedStackingClassifier(JointClassifier):
     def _mixed(self, learned: Floats, share: float) -> Floats:
         return (1.0 - share) * np.eye(len(learned)) + share * learned
 
-    def _share(self, Z: Floats, Y: Floats, weights: Floats | None, codes: Codes) -> float:
+    def _share(
+        self, Z: Floats, Y: Floats, weights: Floats | None, codes: Codes, groups: Codes | None
+    ) -> float:
         """Return the share of learned weights with which rows of Z (r, K) are predicted best, held out."""
-        folds = inner_folds(Z, codes, weights, _N_FOLDS)
+        folds = inner_folds(Z, codes, weights, _N_FOLDS, groups=groups)
         totals = np.zeros(len(_SHARES))
         for fold in folds:
             learned = self._learned(Z[fold.train], Y[fold.train], fold.train_weight)

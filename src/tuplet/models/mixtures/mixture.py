@@ -7,13 +7,18 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, final
 
 import numpy as np
+import pandas as pd
+from scipy import sparse
 from sklearn.base import clone
 
 from tuplet.core.parameters import Having, Whole, declare
 from tuplet.core.progress import Show
 from tuplet.core.typing import Floats, Seed
 from tuplet.joint.base import JointDistribution
+from tuplet.local.logistic import default_estimator
+from tuplet.local.prepared import with_chosen_penalty
 from tuplet.models.chain import ChainClassifier
+from tuplet.models.independent import IndependentClassifier
 from tuplet.models.mixtures.base import GrownMixture, MakeSource, MapInference, Sizes, TrainingRows
 from tuplet.space.classes import ClassSpace
 from tuplet.space.features.encoding import ColumnChoices
@@ -143,9 +148,24 @@ class MixtureClassifier(GrownMixture):
 
     def _source(self, rng: np.random.Generator) -> MakeSource:
         def make(rows: TrainingRows, learnt: Floats | None) -> ModelSource:
-            return ModelSource(self._model(), rows, self.space_, rng)
+            return ModelSource(_with_one_penalty(self._model(), rows, self.space_), rows, self.space_, rng)
 
         return make
+
+
+def _with_one_penalty(model: Any, rows: TrainingRows, space: ClassSpace) -> Any:
+    """Return a model whose default estimators have the C that suits all rows.
+
+    A choice in every step would take most of the time. It would also depend on shares of rows that, unlike
+    weights which count, cannot be divided among folds. Models that encode a frame themselves still choose.
+    """
+    X, codes, weight, groups = rows
+    is_usual = isinstance(model, (ChainClassifier, IndependentClassifier)) and model.estimator is None
+    if not is_usual or isinstance(X, pd.DataFrame):
+        return model
+    usual = default_estimator(sparse=sparse.issparse(X))
+    estimator = with_chosen_penalty(usual, X, codes, space.cards, weight, groups)
+    return clone(model).set_params(estimator=estimator)
 
 
 @final
