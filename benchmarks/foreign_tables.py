@@ -11,12 +11,13 @@ from scipy import sparse
 
 
 class Table(NamedTuple):
-    """Rows to learn from, and rows to be judged by."""
+    """Rows to learn from, with their groups if these are given, and rows to be judged by."""
 
     X: Any
     Y: Any
     X_new: Any
     Y_new: Any
+    groups: np.ndarray | None = None
 
 
 def split(X: Any, Y: Any, n_train: int, seed: int = 0) -> Table:
@@ -118,14 +119,18 @@ def nominal_only() -> Table:
     return split(frame, named(labels_of(effects, 5, 6, strength=2)), 900)
 
 
-def repeated_patients() -> Table:
-    """Return twenty rows of each of 80 patients, the new rows of patients who were not in training."""
+def repeated_patients(*, known: bool) -> Table:
+    """Return twenty rows of each of 80 patients, the new rows of patients who were not in training.
+
+    Models may be told which rows belong together.
+    """
     rng, n = np.random.default_rng(16), 1_600
     patient = np.repeat(np.arange(80), 20)
     traits, state = rng.normal(size=(80, 12)), rng.normal(size=(80, 5))
     X = traits[patient] + 0.2 * rng.normal(size=(n, 12))
     Y = labels_of(np.column_stack([X[:, :3], 2 * state[patient]]), 5, 7)
-    return split_at(X, Y, np.flatnonzero(patient < 50), np.flatnonzero(patient >= 50))
+    table = split_at(X, Y, np.flatnonzero(patient < 50), np.flatnonzero(patient >= 50))
+    return table._replace(groups=patient[patient < 50] if known else None)
 
 
 def counter() -> Table:
@@ -320,7 +325,8 @@ TABLES: dict[str, Callable[[], Table]] = {
     "text": with_text,
     "400 wards": with_wards,
     "nominal": nominal_only,
-    "patients": repeated_patients,
+    "patients": lambda: repeated_patients(known=True),
+    "patients, groups not given": lambda: repeated_patients(known=False),
     "counter": counter,
     "plain": lambda: plain(900, 8, 5, 20),
     "one feature": lambda: plain(600, 1, 4, 40, useful=1),

@@ -10,6 +10,9 @@ added as well: a model must not lose more than .05. Rows with a label that was n
 Every cell is a process of its own with one thread and 90 CPU seconds; finished cells are kept in
 benchmarks/cache/tables, so that an interrupted run continues.
 
+Groups of rows are passed where a user knows them; "patients, groups not given" is the same table without, in
+which a model judges itself by rows whose siblings it has seen.
+
     python benchmarks/run.py tables
     python benchmarks/tables.py medical          measures one table, for several processes side by side
 """
@@ -50,7 +53,8 @@ WORSE, LOST = 0.01, 0.05
 def measure(name: str, table: str, junk: bool) -> Iterator[dict[str, Any]]:
     """Fit a model to a table; yield its log-probabilities of the labels of the new rows."""
     rows = with_junk(TABLES[table]()) if junk else TABLES[table]()
-    model = MODELS[name]().fit(rows.X, rows.Y)
+    given = {} if rows.groups is None else {"groups": rows.groups}
+    model = MODELS[name]().fit(rows.X, rows.Y, **given)
     yield {"log_prob": log_probs(model, rows).round(5).tolist()}
 
 
