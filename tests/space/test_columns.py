@@ -557,7 +557,7 @@ def test_models_inside_of_models_get_what_the_outer_one_declares():
 
 
 @pytest.mark.parametrize(
-    "model", [ChainClassifier(), BayesNetClassifier(), TreeClassifier(LogisticRegression())]
+    "model", [ChainClassifier(), BayesNetClassifier(), TreeClassifier(LogisticRegression(), random_state=0)]
 )
 def test_a_transformer_can_take_the_place_of_the_encoder(model):
     X = RNG.normal(size=(N, 5))
