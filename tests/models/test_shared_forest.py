@@ -127,3 +127,11 @@ def test_binary_variables_have_the_splits_of_classification_trees():
     X_new, Y_new = rows(1, n=300)
     loss, expected = (joint_log_loss(Y_new, each.predict_joint(X_new)) for each in (model, slow))
     assert loss == pytest.approx(expected, abs=0.01)
+
+
+def test_groups_of_rows_with_binary_labels():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 3))
+    Y = (X[:, :2] + rng.normal(size=(90, 2)) > 0).astype(int)
+    model = SharedForestClassifier(random_state=0).fit(X, Y, groups=np.arange(90) // 3)
+    assert np.isfinite(model.predict_joint(X).log_prob(Y)).all()

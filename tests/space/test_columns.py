@@ -25,6 +25,7 @@ from tuplet import (
     ClassSpace,
     FeatureEncoder,
     GenerativeBayesNetClassifier,
+    IndependentClassifier,
     JointStackingClassifier,
     TreeClassifier,
     load_model,
@@ -600,3 +601,20 @@ def test_sparse_features_stay_sparse():
     model = ChainClassifier(LogisticRegression()).fit(X, Y)
     assert model.encoder_ is None
     assert model.predict(X).shape == (N, 2)
+
+
+@pytest.mark.parametrize("kind", ["Int64", "Float64", "boolean", "int64[pyarrow]", "bool[pyarrow]"])
+@pytest.mark.parametrize("missing", [0, 5, N - 1])
+def test_missing_values_of_nullable_columns(kind, missing):
+    if "pyarrow" in kind:
+        pytest.importorskip("pyarrow")
+    values = [i % 2 for i in range(N)]
+    values[missing] = None
+    if missing == 5:
+        values[0] = values[-1] = 1  # looks constant from both ends
+    if "bool" in kind:
+        values = [None if value is None else bool(value) for value in values]
+    column = pd.array(values, kind)
+    for frame in (pd.DataFrame({"k": column}), FRAME.assign(k=column)):
+        model = IndependentClassifier().fit(frame, Y)
+        assert np.isfinite(model.predict_joint(frame).log_prob(Y)).all()

@@ -30,6 +30,9 @@ _EPS = float(np.finfo(float).eps)
 _SAME = 1e-12
 """Relative difference up to which numbers count as equal."""
 
+_LARGEST = 1e100
+"""Numbers beyond it are taken for it: their squares would not be finite."""
+
 _OTHER = np.inf
 """In a list of values: anything that is not in it."""
 
@@ -107,7 +110,7 @@ class BayesLayout:
             )
         d = len(self.number_at)
         answer = np.zeros((len(X), self.width))
-        answer[:, :d] = X[:, self.number_at]
+        answer[:, :d] = np.clip(X[:, self.number_at], -_LARGEST, _LARGEST)
         for j, values in zip(self.category_at, self.values, strict=True):
             place = np.searchsorted(values, X[:, j])
             known = np.append(values, np.nan)[place] == X[:, j]

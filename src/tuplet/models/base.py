@@ -337,7 +337,7 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
 
     def _joint_of(self, X: Any) -> JointDistribution:
         """Joint distribution of rows X as they come to `predict_joint`."""
-        features = self._validate(X, self._estimators(self.space_.names))
+        features = self._validate(X, self._estimators())
         with one_blas_thread():
             joint = self._predict_joint(self._encode(features))
         if self.frequency_share_ == 0.0:

@@ -181,7 +181,7 @@ class SharedForestClassifier(JointClassifier):
         These forests have as many trees as a row has that were not grown on it.
         """
         met = np.zeros((len(some), len(self._patterns)))
-        forest = _forest(self.estimator, X, self.space_.cards)
+        forest = _forest(self.estimator, X)
         fewer = clone(forest).set_params(n_estimators=-(-forest.n_estimators // 3))
         for fold in inner_folds(X, codes, sample_weight, _N_FOLDS, groups=self._groups):
             part = clone(self).set_params(estimator=fewer)

@@ -338,9 +338,11 @@ def read_column(
 
 
 def _number(column: pd.Series, labels: LabelIndicators | None) -> ReadColumn:
-    values = column.to_numpy()
+    is_extension = isinstance(column.dtype, pd.api.extensions.ExtensionDtype)
+    # Comparisons with the missing value of such columns are neither true nor false.
+    values = column.to_numpy(dtype=float, na_value=np.nan) if is_extension else column.to_numpy()
     if len(values) > 1 and values[0] == values[-1] and (values == values[0]).all():
-        return ReadColumn("drop", DroppedColumn(), f"constant, {values[0]}")
+        return ReadColumn("drop", DroppedColumn(), f"constant, {column.iloc[0]}")
     if pd.api.types.is_bool_dtype(column.dtype):
         return ReadColumn("number", KeptColumn(), "booleans")
     warning = _counter_warning(column)
@@ -359,7 +361,7 @@ def warn_of_counters(frame: pd.DataFrame) -> None:
 
 def _counter_warning(column: pd.Series) -> str:
     """Return a warning if integers count the rows, otherwise nothing."""
-    if len(column) <= _FEW_ROWS or column.dtype.kind not in "iu":
+    if len(column) <= _FEW_ROWS or column.dtype.kind not in "iu" or pd.isna(column.iloc[0]):
         return ""
     if not 0 <= column.iloc[0] <= len(column):  # seen at once in most columns
         return ""
