@@ -266,7 +266,7 @@ def test_bound_model_equals_predict_proba_of_the_assembled_columns(estimator, ch
 def test_parents_of_the_default_have_a_weaker_penalty(child_card):
     C = 0.01
     model, X, known, child = fitted(RidgeLogistic(C, tol=1e-9), child_card=child_card)
-    one_hot, factor = model.columns_.one_hot, parents_factor(C)
+    one_hot, factor = model.columns_.one_hot, parents_factor(C, model.columns_.width)
     assert factor**2 * C == pytest.approx(PARENTS_C)
     inputs = np.concatenate([X, factor * one_hot.columns(known)], axis=1)
     by_hand = LogisticRegression(C=C, tol=1e-10, max_iter=10_000).fit(inputs, child)

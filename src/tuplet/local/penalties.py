@@ -31,7 +31,7 @@ T = TypeVar("T")
 GRID = (1e-7, 1e-6, 1e-5, 1e-4, 3e-4, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 """Where C is searched for. The first leaves nothing of the slopes: the model is that of the frequencies."""
 
-_START_PER_COLUMN = 3.0
+_PER_COLUMN = 3.0
 """The climb starts at this over the number of columns: the more columns, the smaller their coefficients."""
 
 _USUAL, _DECADES = 0.3, 0.5
@@ -127,7 +127,7 @@ def choose_strength(
     def held_out(C: float) -> float:
         return sum(trial.score(C) for trial in trials)
 
-    start = nearest_on_grid(_START_PER_COLUMN / max(1, Z.shape[1]))
+    start = nearest_on_grid(_PER_COLUMN / max(1, Z.shape[1]))
     best = best_on_grid(lambda C: held_out(C) + log_prior(C), GRID, start)
     return max((best, GRID[0]), key=held_out)  # the climb may end on a hill that is below the frequencies
 
@@ -172,9 +172,18 @@ def nearest_on_grid(C: float) -> int:
     return int(np.abs(np.log(GRID) - np.log(C)).argmin())
 
 
-def parents_factor(C: float) -> float:
-    """Return what columns of parents are multiplied by, so that C is at least `PARENTS_C` for them."""
-    return float(np.sqrt(max(C, PARENTS_C) / C))
+def least_of_parents(width: int) -> float:
+    """Return the least C of so many columns of parents.
+
+    Beyond ten columns it falls with their number, as the start of the climb does: 59 labels that have nothing
+    to do with each other would cost a chain 8 nats a row, with 150 rows and C = 0.3.
+    """
+    return min(PARENTS_C, _PER_COLUMN / max(1, width))
+
+
+def parents_factor(C: float, width: int) -> float:
+    """Return what so many columns of parents are multiplied by, so that their C is not below the least."""
+    return float(np.sqrt(max(C, least_of_parents(width)) / C))
 
 
 @final
@@ -206,7 +215,11 @@ class _Trial:
     def score(self, C: float) -> float:
         """Return the log-likelihood of the held-out rows."""
         y, card, columns = self.target
-        Z = self.Z if columns is None else _beside(self.Z, columns * parents_factor(C), self.learnt)
+        Z = (
+            self.Z
+            if columns is None
+            else _beside(self.Z, columns * parents_factor(C, columns.shape[1]), self.learnt)
+        )
         y = np.ascontiguousarray(y)
         base = Baseline.fit(Z, y, card, self.learnt, C=C, tol=ROUGHLY, start=self._last)
         if columns is None:  # otherwise the scale of some columns differs from that of the last fit

@@ -342,7 +342,7 @@ class ParentColumns:
         """Return the columns as a classifier takes them: see `parents_factor`."""
         if type(classifier) is not RidgeLogistic or classifier.C == "auto":
             return self
-        return replace(self, factor=parents_factor(float(classifier.C)))
+        return replace(self, factor=parents_factor(float(classifier.C), self.width))
 
     @property
     def width(self) -> int:

@@ -26,7 +26,7 @@ from tuplet.joint.inference.factor import Factor
 from tuplet.joint.inference.plan import make_plan
 from tuplet.local.columns import Scaling
 from tuplet.local.logistic import fit_scaler
-from tuplet.local.penalties import PARENTS_C, Target, choose_for_rows
+from tuplet.local.penalties import Target, choose_for_rows, least_of_parents
 from tuplet.models.base import JointClassifier
 from tuplet.models.given_edges import edge_positions
 from tuplet.models.prior import bounded_joint
@@ -244,7 +244,7 @@ class RandomFieldClassifier(JointClassifier):
         """
         total = weights.sum()
         # Constants of pairs are few beside slopes and matter more.
-        C_pair = self.C_ if self.C != "auto" else max(self.C_, PARENTS_C)
+        C_pair = self.C_ if self.C != "auto" else max(self.C_, least_of_parents(len(self.space_.cards) - 1))
         ridge = start.ridges(self.C_, C_pair) / total
         blocks = [(X[rows], part) for rows, part in likelihood.blocks()]
 
