@@ -51,7 +51,7 @@ def test_scores_become_probabilities(kind, estimator, data):
     assert better[0] > better[1] - (0.3 if "Perceptron" in str(estimator) else 0)  # its scores are poor
 
 
-def test_a_threshold_inside_has_no_effect_and_that_is_said(data):
+def test_a_threshold_inside_has_no_effect_but_gives_a_warning(data):
     X, Y = data[0], data[1][:, :1]
     shy = FixedThresholdClassifier(LogisticRegression(), threshold=0.99)
     with pytest.warns(TupletWarning, match="threshold of FixedThresholdClassifier has no effect") as caught:

@@ -1,4 +1,4 @@
-"""What estimators are told about labels holds for the labels of the user."""
+"""Parameters of estimators that name labels refer to the labels of the user."""
 
 import numpy as np
 import pandas as pd
@@ -126,7 +126,7 @@ def test_estimators_inside_of_others_are_looked_at(estimator, tmp_path):
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
 
 
-def test_forests_are_told_about_labels():
+def test_class_weights_of_forests_name_labels():
     X, Y = rare_labels()
     weights = [{"rare": 0.01, "usual": 1}] * 2
     forest = RandomForestClassifier(20, class_weight=weights, min_samples_leaf=10, random_state=0)

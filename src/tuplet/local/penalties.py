@@ -215,11 +215,9 @@ class _Trial:
     def score(self, C: float) -> float:
         """Return the log-likelihood of the held-out rows."""
         y, card, columns = self.target
-        Z = (
-            self.Z
-            if columns is None
-            else _beside(self.Z, columns * parents_factor(C, columns.shape[1]), self.learnt)
-        )
+        Z = self.Z
+        if columns is not None:
+            Z = _beside(Z, columns * parents_factor(C, columns.shape[1]), self.learnt)
         y = np.ascontiguousarray(y)
         base = Baseline.fit(Z, y, card, self.learnt, C=C, tol=ROUGHLY, start=self._last)
         if columns is None:  # otherwise the scale of some columns differs from that of the last fit

@@ -42,7 +42,7 @@ def frequency_share(
 ) -> float:
     """Return the share of the frequencies in the mixture with a model that predicts left-out rows best.
 
-    One row is added that only the frequencies explain.
+    One row is added that only the frequencies explain: a few lucky rows are no proof.
 
     Parameters
     ----------
@@ -68,7 +68,6 @@ def frequency_share(
         return 0.0
     if not held.predictions:
         return 0.0
-    # One more row, which only the frequencies explain: a few lucky rows are no proof.
     log_prob = np.vstack([*held.predictions, [-np.inf, 0.0]])
     weights = None if held.weights is None else np.append(held.weights, 1.0)
     return float(mixture_weights(log_prob, weights).weights[1])

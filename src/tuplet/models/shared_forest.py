@@ -138,7 +138,7 @@ class SharedForestClassifier(JointClassifier):
         self._learn_shares(met, codes[some], pattern[some], weight[some])
 
     def _classes_to_grow_on(self, codes: Codes) -> npt.NDArray[Any]:
-        """Return codes (n, m), or the labels they stand for if the forest is told something about these."""
+        """Return codes (n, m), or the labels they stand for if parameters of the forest name some."""
         categories = self.space_.categories
         if not labels_named(self.forest_, [label for each in categories for label in each.tolist()]):
             return codes

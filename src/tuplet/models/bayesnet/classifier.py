@@ -441,7 +441,7 @@ class BayesNetClassifier(JointClassifier):
         """
         joint = self.predict_joint(X)
         network = LocalNetwork(cast(FactorGraph, joint.distribution), self.parents_, joint.space, row)
-        features = self._encode(self._validate(X, self._estimators(joint.space.names)))
+        features = self._encode(self._validate(X, self._estimators()))
         observed = self._network.observed(features, network.row)
         return replace(network, observed=observed)
 

@@ -1,4 +1,4 @@
-"""Estimators that are told about labels are fitted to labels; all others to codes."""
+"""Estimators whose parameters name labels are fitted to labels; all others to codes."""
 
 from __future__ import annotations
 
