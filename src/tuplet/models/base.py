@@ -13,7 +13,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from tuplet.core.delegates import delegate
 from tuplet.core.exceptions import InputError
 from tuplet.core.parallel import one_blas_thread
 from tuplet.core.parameters import Parameters, check_parameters
@@ -26,6 +25,7 @@ from tuplet.local.temperature import with_probabilities
 from tuplet.losses.base import Loss
 from tuplet.metrics.decisions import exact_match
 from tuplet.models.few_rows import are_few, frequency_share, with_frequencies
+from tuplet.models.files_and_pages import SavedAndReported
 from tuplet.models.validation import (
     row_index,
     validate_features,
@@ -48,7 +48,7 @@ from tuplet.space.features.inputs import Features, as_pandas, n_rows, take_rows
 from tuplet.space.features.labelled import fitted_to_labels
 
 
-class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
+class JointClassifier(SavedAndReported, ClassifierMixin, BaseEstimator, ABC):
     """A model of several class variables together: a scikit-learn classifier with `predict_joint`.
 
     A new model writes `__init__` (which only stores), `_fit` and `_predict_joint`; validation, labels,
@@ -383,51 +383,6 @@ class JointClassifier(ClassifierMixin, BaseEstimator, ABC):
         """
         answer = self.predict(X)
         return exact_match(y, answer, sample_weight=sample_weight, space=self.space_)
-
-    def save(self, path: Any) -> None:
-        """Write the fitted model to a file that `tuplet.load_model` reads; see `tuplet.save_model`."""
-        delegate("save_model", self, path)
-
-    def report(
-        self,
-        path: Any,
-        X: Any = None,
-        Y: Any = None,
-        *,
-        title: str | None = None,
-        n_examples: int = 5,
-        loss: str | Loss = "hamming",
-    ) -> None:
-        """Write one page of HTML about the fitted model, which needs no other files (needs matplotlib).
-
-        Parameters
-        ----------
-        path : str or Path
-            An existing file is replaced, and only when the new one is complete.
-        X : array, sparse matrix or frame, shape (n, d), optional
-            Rows to describe, preferably not those of the training; without them the page is about the model
-            and its class variables only.
-        Y : labels of these rows, shape (n, m), optional
-            For scores, reliability and the most surprising rows; missing ones are allowed.
-        title : str, optional
-            By default the kind of the model and its class variables.
-        n_examples : int
-            Rows that are shown as examples, and as the most surprising ones.
-        loss : str or Loss
-            A loss whose mean is shown with the other scores.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> from pathlib import Path
-        >>> from tuplet import ChainClassifier, load_penguins
-        >>> X, y = load_penguins(return_X_y=True)
-        >>> page = Path(tempfile.mkdtemp()) / "penguins.html"
-        >>> ChainClassifier().fit(X, y).report(page)
-        >>> "species → island → sex" in page.read_text(encoding="utf-8")
-        True
-        """
-        delegate("write_report", self, path, X, Y, title=title, n_examples=n_examples, loss=loss)
 
     # -- conventions --------------------------------------------------------------------------------------
 

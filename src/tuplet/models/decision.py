@@ -8,11 +8,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clo
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from tuplet.core.delegates import delegate
 from tuplet.core.parameters import Having, check_parameters, declare
 from tuplet.losses.base import Loss
 from tuplet.losses.registry import get_loss
 from tuplet.metrics.decisions import exact_match
+from tuplet.models.files_and_pages import SavedAndReported
 from tuplet.prediction.joint import JointPrediction
 
 _SHARED = (
@@ -27,7 +27,7 @@ _SHARED = (
 
 
 @final
-class DecisionClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+class DecisionClassifier(SavedAndReported, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     """A model whose `predict` decides under a loss of your choice, for pipelines and searches.
 
     Parameters
@@ -96,10 +96,6 @@ class DecisionClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         answer = self.predict(X)
         return exact_match(y, answer, sample_weight=sample_weight, space=self.space_)
 
-    def save(self, path: Any) -> None:
-        """Write the fitted model to a file that `tuplet.load_model` reads; see `tuplet.save_model`."""
-        delegate("save_model", self, path)
-
     def report(
         self,
         path: Any,
@@ -115,7 +111,7 @@ class DecisionClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         See `JointClassifier.report`.
         """
         chosen = self.loss if loss is None else loss
-        delegate("write_report", self, path, X, Y, title=title, n_examples=n_examples, loss=chosen)
+        super().report(path, X, Y, title=title, n_examples=n_examples, loss=chosen)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

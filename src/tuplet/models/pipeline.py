@@ -10,9 +10,8 @@ from sklearn import config_context
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from tuplet.core.delegates import delegate
 from tuplet.core.exceptions import InputError
-from tuplet.losses.base import Loss
+from tuplet.models.files_and_pages import SavedAndReported
 from tuplet.models.validation import row_index, text_columns
 from tuplet.prediction.joint import JointPrediction
 from tuplet.space.classes import ClassSpace
@@ -20,7 +19,7 @@ from tuplet.space.features.estimators import group_arguments, name_of, unwrap, w
 
 
 @final
-class JointPipeline(Pipeline):
+class JointPipeline(SavedAndReported, Pipeline):
     """A scikit-learn pipeline that ends in a model of several class variables and keeps what a model has.
 
     `make_joint_pipeline` makes one without names for the steps. Parameters, steps, searches and
@@ -78,23 +77,6 @@ class JointPipeline(Pipeline):
         """Labels with the least expected loss, named as the rows of X. See `JointClassifier.predict`."""
         answer, index = super().predict(X, **params), row_index(X)
         return answer if index is None or not hasattr(answer, "set_axis") else answer.set_axis(index)
-
-    def save(self, path: Any) -> None:
-        """Write the fitted pipeline to a file that `tuplet.load_model` reads; see `tuplet.save_model`."""
-        delegate("save_model", self, path)
-
-    def report(
-        self,
-        path: Any,
-        X: Any = None,
-        Y: Any = None,
-        *,
-        title: str | None = None,
-        n_examples: int = 5,
-        loss: str | Loss = "hamming",
-    ) -> None:
-        """Write one page of HTML about the fitted model. See `JointClassifier.report`."""
-        delegate("write_report", self, path, X, Y, title=title, n_examples=n_examples, loss=loss)
 
     @property
     def space_(self) -> ClassSpace:
